@@ -1,0 +1,2 @@
+//! The `sandbox` binary.
+fn main() {}

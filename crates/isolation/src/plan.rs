@@ -1,0 +1,1 @@
+//! The launch plan: every mount, rule and switch in order, as data.

@@ -1,0 +1,1 @@
+//! Linux, as far as it needs `unsafe` or more than one system call at a time.

@@ -1,0 +1,31 @@
+//! The vocabulary every other crate speaks: names, paths, entries, change sets, settings and
+//! history records.
+//!
+//! Pure data: nothing here opens a file, reads a clock or an environment variable. What can be
+//! decided from values alone (is this a valid name, does this limit parse, is this path beneath
+//! the workspace) is decided here, once, and tested without a kernel.
+#![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod change;
+pub mod entry;
+pub mod failure;
+pub mod history;
+pub mod mount;
+pub mod name;
+pub mod path;
+pub mod settings;
+pub mod size;
+
+pub use backend::{BackendChoice, BackendKind};
+pub use change::{Change, ChangeKind, ChangeSet, Flag};
+pub use entry::{Entry, EntryKind, Fingerprint, Timestamp};
+pub use failure::{Class, Failure};
+pub use history::{HistoryRecord, Operation, Outcome};
+pub use mount::{OverlayXattr, WorkspaceMount};
+pub use name::SandboxName;
+pub use path::RelPath;
+pub use settings::{
+    EnvVar, Exposure, HostPattern, Limits, Network, PublishedPort, Settings, Wall,
+};
+pub use size::ByteSize;

@@ -1,0 +1,1 @@
+//! Fork, snapshot and rollback.

@@ -1,0 +1,1 @@
+//! Deleting a sandbox, and finding what could be cleaned.

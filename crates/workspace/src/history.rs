@@ -1,0 +1,1 @@
+//! The history: one line per operation, appended.

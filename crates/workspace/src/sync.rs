@@ -1,0 +1,1 @@
+//! Bringing the source's changes into a sandbox, three-way.
