@@ -35,8 +35,7 @@ pub struct UnknownBackend(pub String);
 
 impl BackendKind {
     /// Every backend, best first.
-    pub const ALL: [BackendKind; 3] =
-        [BackendKind::Btrfs, BackendKind::Overlay, BackendKind::Copy];
+    pub const ALL: [BackendKind; 3] = [BackendKind::Btrfs, BackendKind::Overlay, BackendKind::Copy];
 
     /// The name used in files, flags and listings.
     pub const fn as_str(self) -> &'static str {
@@ -92,7 +91,10 @@ mod tests {
     #[test]
     fn rsync_is_the_older_spelling_of_copy() {
         assert_eq!("rsync".parse(), Ok(BackendKind::Copy));
-        assert_eq!("zfs".parse::<BackendKind>(), Err(UnknownBackend("zfs".into())));
+        assert_eq!(
+            "zfs".parse::<BackendKind>(),
+            Err(UnknownBackend("zfs".into()))
+        );
         assert_eq!("auto".parse(), Ok(BackendChoice::Auto));
     }
 }

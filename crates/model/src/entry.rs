@@ -66,7 +66,9 @@ impl EntryKind {
 }
 
 /// Seconds and nanoseconds since the epoch, as `statx` gives them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct Timestamp(pub i64, pub u32);
 
 /// What a person would notice about an entry: the part of its metadata that a change set speaks of.

@@ -25,7 +25,5 @@ pub use history::{HistoryRecord, Operation, Outcome};
 pub use mount::{OverlayXattr, WorkspaceMount};
 pub use name::SandboxName;
 pub use path::RelPath;
-pub use settings::{
-    EnvVar, Exposure, HostPattern, Limits, Network, PublishedPort, Settings, Wall,
-};
+pub use settings::{EnvVar, Exposure, HostPattern, Limits, Network, PublishedPort, Settings, Wall};
 pub use size::ByteSize;

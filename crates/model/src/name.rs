@@ -68,7 +68,10 @@ impl FromStr for SandboxName {
         if text.len() > MAX_LEN {
             return Err(NameError::TooLong);
         }
-        if !text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) {
+        if !text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        {
             return Err(NameError::Character);
         }
         if !first.is_ascii_alphanumeric() {
@@ -131,8 +134,8 @@ const NOUNS: &[&str] = &[
     "ant", "badger", "bear", "bee", "birch", "cedar", "crane", "deer", "dove", "eagle", "elk",
     "fern", "finch", "fox", "hare", "hawk", "heron", "ibis", "ivy", "jay", "kite", "lark", "lynx",
     "maple", "mole", "moth", "newt", "oak", "otter", "owl", "pine", "puffin", "quail", "ray",
-    "raven", "reed", "robin", "seal", "sparrow", "stoat", "stork", "swan", "tern", "trout",
-    "vole", "willow", "wolf", "wren",
+    "raven", "reed", "robin", "seal", "sparrow", "stoat", "stork", "swan", "tern", "trout", "vole",
+    "willow", "wolf", "wren",
 ];
 
 #[cfg(test)]
@@ -156,7 +159,10 @@ mod tests {
         ] {
             assert_eq!(text.parse::<SandboxName>(), Err(error), "{text:?}");
         }
-        assert_eq!("a".repeat(65).parse::<SandboxName>(), Err(NameError::TooLong));
+        assert_eq!(
+            "a".repeat(65).parse::<SandboxName>(),
+            Err(NameError::TooLong)
+        );
         assert!("a".repeat(64).parse::<SandboxName>().is_ok());
     }
 
@@ -171,7 +177,10 @@ mod tests {
     #[test]
     fn the_nearest_name_is_suggested() {
         let known = ["calm-otter-42", "risky-refactor", "try-1"];
-        assert_eq!(SandboxName::nearest("risky-refacto", known), Some("risky-refactor"));
+        assert_eq!(
+            SandboxName::nearest("risky-refacto", known),
+            Some("risky-refactor")
+        );
         assert_eq!(SandboxName::nearest("calm", known), Some("calm-otter-42"));
         assert_eq!(SandboxName::nearest("zzz", known), None);
     }

@@ -82,7 +82,9 @@ impl RelPath {
 
     /// This path with all of `below`'s components after it.
     pub fn join_path(&self, below: &RelPath) -> Self {
-        below.components().fold(self.clone(), |path, name| path.join(name))
+        below
+            .components()
+            .fold(self.clone(), |path, name| path.join(name))
     }
 
     /// Its bytes.
@@ -92,12 +94,20 @@ impl RelPath {
 
     /// As a `Path`; the root is `.`, so that it can be opened relative to a descriptor.
     pub fn as_path(&self) -> &Path {
-        if self.0.is_empty() { Path::new(".") } else { Path::new(OsStr::from_bytes(&self.0)) }
+        if self.0.is_empty() {
+            Path::new(".")
+        } else {
+            Path::new(OsStr::from_bytes(&self.0))
+        }
     }
 
     /// The path below `root`, for showing to people and for handing to other programs.
     pub fn under(&self, root: &Path) -> PathBuf {
-        if self.0.is_empty() { root.to_owned() } else { root.join(self.as_path()) }
+        if self.0.is_empty() {
+            root.to_owned()
+        } else {
+            root.join(self.as_path())
+        }
     }
 
     /// Is this the root?
@@ -203,7 +213,11 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, PathError> {
 
 impl fmt::Display for RelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_root() { f.pad(".") } else { f.pad(&self.to_escaped()) }
+        if self.is_root() {
+            f.pad(".")
+        } else {
+            f.pad(&self.to_escaped())
+        }
     }
 }
 
@@ -270,7 +284,10 @@ mod tests {
     #[test]
     fn terminal_escapes_do_not_reach_the_terminal() {
         let path = RelPath::new(b"evil\x1b[2Jname\n\xff\xe2\x80\xae").unwrap();
-        assert_eq!(path.to_string(), "evil\\x1b[2Jname\\x0a\\xff\\xe2\\x80\\xae");
+        assert_eq!(
+            path.to_string(),
+            "evil\\x1b[2Jname\\x0a\\xff\\xe2\\x80\\xae"
+        );
     }
 
     proptest! {

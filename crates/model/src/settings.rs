@@ -198,7 +198,9 @@ impl FromStr for HostPattern {
             || (!bare.is_empty()
                 && bare.split('.').all(|label| {
                     !label.is_empty()
-                        && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+                        && label
+                            .bytes()
+                            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
                 }));
         if plain && !(host.starts_with("*.") && bare == "*") {
             Ok(HostPattern { host, port })
@@ -238,8 +240,16 @@ impl FromStr for PublishedPort {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || SettingsError::Publish(text.to_owned());
         let (host, inside) = text.split_once(':').unwrap_or((text, text));
-        let parse = |port: &str| port.parse::<u16>().ok().filter(|p| *p != 0).ok_or_else(error);
-        Ok(PublishedPort { host: parse(host)?, inside: parse(inside)? })
+        let parse = |port: &str| {
+            port.parse::<u16>()
+                .ok()
+                .filter(|p| *p != 0)
+                .ok_or_else(error)
+        };
+        Ok(PublishedPort {
+            host: parse(host)?,
+            inside: parse(inside)?,
+        })
     }
 }
 
@@ -254,9 +264,10 @@ impl FromStr for EnvVar {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() && !text.contains('\0') => {
-                Ok(EnvVar { name: name.to_owned(), value: value.to_owned() })
-            }
+            Some((name, value)) if !name.is_empty() && !text.contains('\0') => Ok(EnvVar {
+                name: name.to_owned(),
+                value: value.to_owned(),
+            }),
             _ => Err(SettingsError::Env(text.to_owned())),
         }
     }
@@ -271,7 +282,10 @@ impl FromStr for Exposure {
             None => (text.strip_suffix(":ro").unwrap_or(text), false),
         };
         if path.starts_with('/') && path.len() > 1 {
-            Ok(Exposure { path: PathBuf::from(path), writable })
+            Ok(Exposure {
+                path: PathBuf::from(path),
+                writable,
+            })
         } else {
             Err(SettingsError::Expose(text.to_owned()))
         }
@@ -293,7 +307,9 @@ impl Limits {
         }
         let whole: u32 = whole.parse().map_err(|_| error())?;
         let fraction: u32 = format!("{fraction:0<3}").parse().map_err(|_| error())?;
-        let millis = whole.checked_mul(1000).and_then(|w| w.checked_add(fraction));
+        let millis = whole
+            .checked_mul(1000)
+            .and_then(|w| w.checked_add(fraction));
         millis.filter(|m| *m > 0).ok_or_else(error)
     }
 }
@@ -323,14 +339,22 @@ mod tests {
 
     #[test]
     fn host_patterns_from_hell_are_refused() {
-        for text in ["", ":443", "a:b", "a:0", "a:99999", "a b", "http://a", "a*b", "*.", "*.*", "[::1", "a..b"] {
+        for text in [
+            "", ":443", "a:b", "a:0", "a:99999", "a b", "http://a", "a*b", "*.", "*.*", "[::1",
+            "a..b",
+        ] {
             assert!(text.parse::<HostPattern>().is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn settings_survive_their_own_text_forms() {
-        for text in ["api.example.com:443", "*.example.com", "[::1]:8080", "*:443"] {
+        for text in [
+            "api.example.com:443",
+            "*.example.com",
+            "[::1]:8080",
+            "*:443",
+        ] {
             assert_eq!(host(text).to_string(), text);
         }
         let settings = Settings {
@@ -339,7 +363,10 @@ mod tests {
                 hosts: vec![host("*.example.com:443")],
                 publish: vec!["8080:3000".parse().unwrap()],
             },
-            limits: Limits { pids: Some(10), ..Limits::default() },
+            limits: Limits {
+                pids: Some(10),
+                ..Limits::default()
+            },
             ..Settings::default()
         };
         let text = serde_json::to_string(&settings).unwrap();
@@ -351,7 +378,9 @@ mod tests {
     fn processors_are_counted_in_thousandths() {
         assert_eq!(Limits::parse_cpus("0.5"), Ok(500));
         assert_eq!(Limits::parse_cpus("2"), Ok(2000));
-        for text in ["", "0", "0.0", "1.", ".5", "-1", "1.2345", "many", "5000000"] {
+        for text in [
+            "", "0", "0.0", "1.", ".5", "-1", "1.2345", "many", "5000000",
+        ] {
             assert!(Limits::parse_cpus(text).is_err(), "{text:?}");
         }
     }

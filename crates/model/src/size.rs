@@ -21,7 +21,9 @@ impl FromStr for ByteSize {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || SizeError(text.to_owned());
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let shift = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 0,
@@ -42,7 +44,9 @@ impl FromStr for ByteSize {
             let numerator: u64 = fraction.parse().map_err(|_| error())?;
             let scale = 10u128.pow(u32::try_from(fraction.len()).map_err(|_| error())?);
             let part = u128::from(numerator) * u128::from(unit) / scale;
-            bytes = bytes.checked_add(u64::try_from(part).map_err(|_| error())?).ok_or_else(error)?;
+            bytes = bytes
+                .checked_add(u64::try_from(part).map_err(|_| error())?)
+                .ok_or_else(error)?;
         }
         if bytes == 0 {
             return Err(error());
@@ -54,7 +58,11 @@ impl FromStr for ByteSize {
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        let step = if self.0 < 1024 { 0 } else { (63 - self.0.leading_zeros()) as usize / 10 };
+        let step = if self.0 < 1024 {
+            0
+        } else {
+            (63 - self.0.leading_zeros()) as usize / 10
+        };
         if step == 0 {
             return f.pad(&format!("{} B", self.0));
         }
@@ -83,8 +91,22 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["", "0", "-1", "M", "1.M", "9999999999999T", "1X", "1 000", "0.0K"] {
-            assert_eq!(text.parse::<ByteSize>(), Err(SizeError(text.into())), "{text}");
+        for text in [
+            "",
+            "0",
+            "-1",
+            "M",
+            "1.M",
+            "9999999999999T",
+            "1X",
+            "1 000",
+            "0.0K",
+        ] {
+            assert_eq!(
+                text.parse::<ByteSize>(),
+                Err(SizeError(text.into())),
+                "{text}"
+            );
         }
     }
 

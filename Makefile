@@ -1,0 +1,56 @@
+# Everything a contributor runs. `make help` lists it.
+#
+# Build output and tools live outside the tree, in ~/.cache/sandbox-build; set CACHE or
+# CARGO_TARGET_DIR to put them elsewhere. Every target may be run again at any time, installs only
+# what is missing, names it first, and needs no network once everything is there.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+export CACHE ?= $(HOME)/.cache/sandbox-build
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export PATH := $(CACHE)/tools/bin:$(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
+
+# The one binary people install; `scripts/build-release` puts it here whatever the target triple.
+BINARY := $(CARGO_TARGET_DIR)/dist/sandbox
+
+# Tests make loop devices and switch users, so their binaries run as root. Everything is still
+# built by whoever calls make, so that nothing in the cache ends up owned by root.
+ifneq ($(shell id -u),0)
+AS_ROOT := scripts/run-tests-as-root
+endif
+
+.PHONY: help build run test bench lint fmt
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+build: ## Build the release binary, static where the machine can; installs: gcc, musl-tools
+	@scripts/set-up build
+	@scripts/build-release
+	@echo "built $(BINARY)"
+
+run: build ## Build it, then play a two-minute tour in a throwaway directory
+	@scripts/tour.sh $(BINARY)
+
+test: ## Run every test, as root and as the user `tester`; installs the tools they drive, and that user
+	@scripts/set-up test
+	cargo build --workspace --locked
+	$(AS_ROOT) cargo nextest run --workspace --locked
+	cargo test --doc --workspace --locked --quiet
+
+bench: build ## Measure against bubblewrap, git, cp and rsync; fails when a bar is missed; BENCH='--user tester'
+	@scripts/set-up bench
+	cargo build --package sandbox-bench --release --locked
+	$(CARGO_TARGET_DIR)/release/sandbox-bench --sandbox $(BINARY) $(BENCH)
+
+lint: ## Check formatting, lints and dependencies; installs: cargo-deny
+	@scripts/set-up lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+	cargo deny --locked check bans licenses sources
+
+fmt: ## Format the code
+	cargo fmt --all
