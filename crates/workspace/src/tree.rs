@@ -3,13 +3,27 @@
 //! Everything this crate does to a filesystem goes through a [`Dir`]: one open directory and the
 //! names in it. A path of several components is resolved by [`Tree::dir`] beneath the tree's root
 //! with no symlink followed, so nothing that is swapped on disk meanwhile can lead elsewhere.
+//! Mounts below the root are entered: they are part of what the user sees there.
+//!
+//! Things of one's own whose modes forbid reading are read all the same, unchanged, through
+//! [`sandbox_linux::authority`].
+
+mod dir;
+mod remove;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sandbox_model::{EntryKind, Fingerprint, RelPath};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use sandbox_model::{Fingerprint, RelPath};
+
+pub use dir::{Dir, DirEntry, Replace};
+#[allow(unused_imports, reason = "the copy of trees, next to come, uses them")]
+pub(crate) use dir::{fingerprint, is_overlay_mark, proc_path};
 
 use crate::side::{Side, Xattrs};
 
@@ -20,25 +34,32 @@ pub struct Tree {
     path: PathBuf,
 }
 
-/// One open directory.
-#[derive(Debug)]
-pub struct Dir {
-    fd: OwnedFd,
-}
-
-/// A name in a directory, with its kind where the filesystem tells it for free.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirEntry {
-    /// Its name.
-    pub name: Vec<u8>,
-    /// Its kind.
-    pub kind: Option<EntryKind>,
-}
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW);
 
 impl Tree {
     /// Opens the tree at `path` (symlinks in `path` itself are followed; it is the user's own).
     pub fn open(path: &Path) -> io::Result<Tree> {
-        todo!("{}", path.display())
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+            Err(Errno::ACCESS) => {
+                let beheld = rustix::fs::openat(
+                    CWD,
+                    path,
+                    OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                    Mode::empty(),
+                )?;
+                sandbox_linux::authority::open(beheld.as_fd(), b".", DIRECTORY)
+                    .map_err(|_| Errno::ACCESS)?
+            }
+            opened => opened?,
+        };
+        Ok(Tree {
+            root,
+            path: path.to_owned(),
+        })
     }
 
     /// Where it was opened, for messages.
@@ -48,91 +69,133 @@ impl Tree {
 
     /// The root's descriptor.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
         self.root.as_fd()
+    }
+
+    /// The root as a directory.
+    pub fn root_dir(&self) -> io::Result<Dir> {
+        Ok(Dir::from_fd(self.root.try_clone()?))
     }
 
     /// The directory at `path`, resolved beneath the root, no symlinks, no mount magic.
     pub fn dir(&self, path: &RelPath) -> io::Result<Dir> {
-        todo!("{path}")
+        if path.is_root() {
+            return self.root_dir();
+        }
+        match open_beneath(self.fd(), path, DIRECTORY) {
+            Ok(fd) => Ok(Dir::from_fd(fd)),
+            // A kernel or a container's filter without openat2, or a directory on the way that
+            // only an authority opens: go step by step.
+            Err(Errno::NOSYS | Errno::ACCESS) => self.walk(path),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn walk(&self, path: &RelPath) -> io::Result<Dir> {
+        let mut dir = self.root_dir()?;
+        for name in path.components() {
+            dir = dir.open_dir(name)?;
+        }
+        Ok(dir)
     }
 
     /// The parent directory of `path` and its last component. The root has none: `InvalidInput`.
     pub fn parent<'p>(&self, path: &'p RelPath) -> io::Result<(Dir, &'p [u8])> {
-        todo!("{path}")
+        match (path.parent(), path.name()) {
+            (Some(parent), Some(name)) => Ok((self.dir(&parent)?, name)),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the root has no parent here",
+            )),
+        }
     }
+
+    /// Makes the directory at `path` and those above it where missing, each with mode 0700.
+    pub fn make_dirs(&self, path: &RelPath) -> io::Result<Dir> {
+        let mut dir = self.root_dir()?;
+        for name in path.components() {
+            dir = match dir.make_dir(name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => dir.open_dir(name)?,
+                made => made?,
+            };
+        }
+        Ok(dir)
+    }
+}
+
+/// `openat2` beneath `root`; `NOSYS` at once where it was found missing before.
+fn open_beneath(
+    root: BorrowedFd<'_>,
+    path: &RelPath,
+    flags: OFlags,
+) -> rustix::io::Result<OwnedFd> {
+    static MISSING: AtomicBool = AtomicBool::new(false);
+    if MISSING.load(Ordering::Relaxed) {
+        return Err(Errno::NOSYS);
+    }
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    loop {
+        match rustix::fs::openat2(root, path.as_bytes(), flags, Mode::empty(), resolve) {
+            // Something was renamed meanwhile and the kernel wants to be asked again.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::NOSYS) => {
+                MISSING.store(true, Ordering::Relaxed);
+                return Err(Errno::NOSYS);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Is `error` what a path gives below something that is missing or no directory?
+fn leads_nowhere(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error().map(Errno::from_raw_os_error),
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+    )
 }
 
 impl Side for Tree {
     fn stat(&self, path: &RelPath) -> io::Result<Option<Fingerprint>> {
-        todo!("{path}")
+        if path.is_root() {
+            return self.root_dir()?.stat_self().map(Some);
+        }
+        match self.parent(path) {
+            Ok((dir, name)) => dir.stat(name),
+            Err(error) if leads_nowhere(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
+
     fn open(&self, path: &RelPath) -> io::Result<File> {
-        todo!("{path}")
+        let (dir, name) = self.parent(path)?;
+        dir.open_file(name)
     }
+
     fn read_link(&self, path: &RelPath) -> io::Result<Vec<u8>> {
-        todo!("{path}")
+        let (dir, name) = self.parent(path)?;
+        dir.read_link(name)
     }
+
     fn xattrs(&self, path: &RelPath) -> io::Result<Xattrs> {
-        todo!("{path}")
+        if path.is_root() {
+            return self.root_dir()?.xattrs(b".");
+        }
+        let (dir, name) = self.parent(path)?;
+        dir.xattrs(name)
     }
+
     fn list(&self, path: &RelPath) -> io::Result<Vec<Vec<u8>>> {
-        todo!("{path}")
+        let mut names: Vec<_> = self
+            .dir(path)?
+            .entries()?
+            .into_iter()
+            .map(|entry| entry.name)
+            .collect();
+        names.sort_unstable();
+        Ok(names)
     }
 }
 
-impl Dir {
-    /// The descriptor.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
-        self.fd.as_fd()
-    }
-    /// Entries but `.` and `..`, in the order the filesystem gives.
-    pub fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        todo!()
-    }
-    /// What stands at `name`.
-    pub fn stat(&self, name: &[u8]) -> io::Result<Option<Fingerprint>> {
-        todo!("{name:?}")
-    }
-    /// What this directory is.
-    pub fn stat_self(&self) -> io::Result<Fingerprint> {
-        todo!()
-    }
-    /// The directory `name`, which must not be a symlink.
-    pub fn open_dir(&self, name: &[u8]) -> io::Result<Dir> {
-        todo!("{name:?}")
-    }
-    /// The regular file `name` for reading; never follows, never blocks.
-    pub fn open_file(&self, name: &[u8]) -> io::Result<File> {
-        todo!("{name:?}")
-    }
-    /// A symlink's target.
-    pub fn read_link(&self, name: &[u8]) -> io::Result<Vec<u8>> {
-        todo!("{name:?}")
-    }
-    /// All extended attributes of `name`, not following; `overlay.*` marks left out.
-    pub fn xattrs(&self, name: &[u8]) -> io::Result<Xattrs> {
-        todo!("{name:?}")
-    }
-    /// One extended attribute by its full name, `overlay.*` marks included.
-    pub fn xattr(&self, name: &[u8], attribute: &str) -> io::Result<Option<Vec<u8>>> {
-        todo!("{name:?} {attribute}")
-    }
-    /// Creates directory `name` with mode 0700 (the caller sets the final mode later).
-    pub fn make_dir(&self, name: &[u8]) -> io::Result<Dir> {
-        todo!("{name:?}")
-    }
-    /// Removes a non-directory.
-    pub fn unlink(&self, name: &[u8]) -> io::Result<()> {
-        todo!("{name:?}")
-    }
-    /// Removes an empty directory.
-    pub fn remove_dir(&self, name: &[u8]) -> io::Result<()> {
-        todo!("{name:?}")
-    }
-    /// Removes `name` and all below it, whatever its modes, never following a symlink.
-    pub fn remove_all(&self, name: &[u8]) -> io::Result<()> {
-        todo!("{name:?}")
-    }
-}
+#[cfg(test)]
+mod tests;
