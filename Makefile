@@ -20,6 +20,7 @@ BINARY := $(CARGO_TARGET_DIR)/dist/sandbox
 # built by whoever calls make, so that nothing in the cache ends up owned by root.
 ifneq ($(shell id -u),0)
 AS_ROOT := scripts/run-tests-as-root
+SUDO := sudo
 endif
 
 .PHONY: help build run test bench lint fmt
@@ -44,7 +45,7 @@ test: ## Run every test, as root and as the user `tester`; installs the tools th
 bench: build ## Measure against bubblewrap, git, cp and rsync; fails when a bar is missed; BENCH='--user tester'
 	@scripts/set-up bench
 	cargo build --package sandbox-bench --release --locked
-	$(CARGO_TARGET_DIR)/release/sandbox-bench --sandbox $(BINARY) $(BENCH)
+	$(SUDO) unshare --mount $(CARGO_TARGET_DIR)/release/sandbox-bench --sandbox $(BINARY) $(BENCH)
 
 lint: ## Check formatting, lints and dependencies; installs: cargo-deny
 	@scripts/set-up lint

@@ -1,0 +1,9 @@
+//! One file per measurement. Each says how it measures, and returns rows with their bars.
+
+pub mod copy;
+pub mod create;
+pub mod diff;
+pub mod inside;
+pub mod launch;
+pub mod memory;
+pub mod promote;
