@@ -1,1 +1,98 @@
 //! Bringing the source's changes into a sandbox, three-way.
+//!
+//! Only what the sandbox does not show by itself: on an overlay, the files it changed; on btrfs and
+//! copy, everything that moved in the source since. An edit of the sandbox is never overwritten:
+//! where both sides edited, texts are merged if the edits fit together, else it is a conflict that
+//! is reported and left as it is.
+
+use sandbox_model::{Class, Failure, RelPath};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::progress::Progress;
+use crate::promote::{Conflict, PromoteError};
+use crate::sandbox::Sandbox;
+use crate::view::View;
+
+/// What a sync will do.
+#[derive(Debug, Clone, Serialize)]
+pub struct SyncPlan {
+    /// What comes into the sandbox.
+    pub steps: Vec<SyncStep>,
+    /// What both sides changed and no merge settles; left alone.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// One path of a sync.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SyncStep {
+    /// Which.
+    pub path: RelPath,
+    /// What becomes of it in the sandbox.
+    pub action: SyncAction,
+}
+
+/// What a sync does to one path of the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncAction {
+    /// The sandbox did not change it: it becomes as in the source.
+    Update,
+    /// The source has a new path.
+    Create,
+    /// The source deleted it, the sandbox did not change it.
+    Delete,
+    /// Both edits, merged.
+    Merge,
+    /// Both sides have the same; it leaves the change set.
+    Same,
+}
+
+/// What a sync did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Synced {
+    /// What came into the sandbox.
+    pub steps: Vec<SyncStep>,
+    /// What did not.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Why a sync did not happen.
+#[derive(Debug, Error)]
+pub enum SyncError {
+    /// As a promote's errors.
+    #[error(transparent)]
+    Promote(#[from] PromoteError),
+}
+
+impl Failure for SyncError {
+    fn class(&self) -> Class {
+        match self {
+            SyncError::Promote(error) => error.class(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            SyncError::Promote(error) => error.hint(),
+        }
+    }
+}
+
+/// What a sync would do, at or below `paths` (everywhere, if there are none). Touches nothing.
+pub fn plan(
+    view: &View<'_>,
+    paths: &[RelPath],
+    progress: &mut dyn Progress,
+) -> Result<SyncPlan, SyncError> {
+    todo!("{paths:?} {:p} {:p}", view, progress)
+}
+
+/// Performs a plan. Takes the sandbox's exclusive lock, so the caller must not hold it.
+pub fn apply(
+    sandbox: &Sandbox,
+    plan: SyncPlan,
+    progress: &mut dyn Progress,
+) -> Result<Synced, SyncError> {
+    todo!("{sandbox:?} {plan:?} {:p}", progress)
+}

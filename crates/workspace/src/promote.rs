@@ -1,1 +1,0 @@
-//! Applying a change set to its source: all of it or nothing, across crashes.

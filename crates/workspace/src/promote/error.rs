@@ -1,0 +1,132 @@
+//! What can go wrong between a change set and its source.
+
+use std::io;
+use std::path::PathBuf;
+
+use sandbox_model::{Class, Failure, RelPath};
+use thiserror::Error;
+
+use super::conflict::Conflict;
+use super::plan::Refusal;
+use crate::sandbox::SandboxError;
+use crate::view::ViewError;
+
+/// Why a promote, its recovery or its undo did not happen. Unless the variant says otherwise, the
+/// source is as it was.
+#[derive(Debug, Error)]
+pub enum PromoteError {
+    /// Both sides changed.
+    #[error("{} in the source since the sandbox first saw {}: {}",
+        counted(.0.len(), "path changed", "paths changed"), if .0.len() == 1 { "it" } else { "them" },
+        named(.0.iter().map(|conflict| &conflict.path)))]
+    Conflicts(Vec<Conflict>),
+    /// The plan holds what cannot be promoted.
+    #[error("{} cannot be promoted: {}", counted(.0.len(), "path", "paths"),
+        named(.0.iter().map(|refusal| &refusal.path)))]
+    Refused(Vec<Refusal>),
+    /// Something moved between the plan and its application; everything was put back.
+    #[error("{path} changed while it was being promoted; everything was put back")]
+    LateChange {
+        /// What moved.
+        path: RelPath,
+    },
+    /// The sandbox is no longer what the plan was made from.
+    #[error("{path} changed in the sandbox after the plan was made")]
+    Stale {
+        /// What changed.
+        path: RelPath,
+    },
+    /// Another promote, undo or recovery works on this source.
+    #[error("another promote or undo of {path} is under way")]
+    SourceBusy {
+        /// The source.
+        path: PathBuf,
+    },
+    /// The source is not there, or is another directory than the one that was promoted to.
+    #[error("the source {path} is gone")]
+    SourceGone {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// A journal that cannot be read; nothing is done with it.
+    #[error("the promote journal {path} cannot be read: {reason}")]
+    Journal {
+        /// Which.
+        path: PathBuf,
+        /// In words.
+        reason: String,
+    },
+    /// The sandbox cannot be used now.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The sandbox cannot be read.
+    #[error(transparent)]
+    View(#[from] ViewError),
+    /// A file operation failed.
+    #[error("cannot {operation} {path}")]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Failure for PromoteError {
+    fn class(&self) -> Class {
+        match self {
+            PromoteError::Conflicts(_) | PromoteError::LateChange { .. } => Class::Conflict,
+            PromoteError::Refused(_) => Class::Permission,
+            PromoteError::Stale { .. } | PromoteError::SourceBusy { .. } => Class::Busy,
+            PromoteError::SourceGone { .. } => Class::SourceNotFound,
+            PromoteError::Journal { .. } => Class::General,
+            PromoteError::Sandbox(error) => error.class(),
+            PromoteError::View(error) => error.class(),
+            PromoteError::Io { source, .. } => Class::of_io(source),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            PromoteError::Conflicts(_) => Some(
+                "take ours, theirs or a merge for each, or skip it; `sandbox diff` shows both"
+                    .into(),
+            ),
+            PromoteError::Refused(_) => {
+                Some("promote the other paths by name, or skip these".into())
+            }
+            PromoteError::LateChange { .. } | PromoteError::Stale { .. } => {
+                Some("look again, then promote again".into())
+            }
+            PromoteError::SourceBusy { .. } => Some("wait for it to end, then try again".into()),
+            PromoteError::Sandbox(error) => error.hint(),
+            PromoteError::View(error) => error.hint(),
+            PromoteError::Io { source, .. } if Class::of_io(source) == Class::DiskFull => {
+                Some("the source was not changed; free some space and promote again".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// The first few paths by name.
+fn named<'p>(paths: impl ExactSizeIterator<Item = &'p RelPath>) -> String {
+    const SHOWN: usize = 3;
+    let more = paths.len().saturating_sub(SHOWN);
+    let mut text = paths
+        .take(SHOWN)
+        .map(RelPath::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}

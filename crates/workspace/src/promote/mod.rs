@@ -1,0 +1,28 @@
+//! Applying a change set to its source: all of it or nothing, across crashes.
+//!
+//! A promote is a transaction. [`plan`] freezes what will be done; [`apply`] stages everything on
+//! the source's own filesystem, writes a journal that names both inodes of every entry, changes the
+//! source by renames alone and ends with a commit mark. Until the mark is on disk the journal is
+//! rolled back, after it only finished; [`recover`] does either, for whoever comes next, by looking
+//! which inode stands where, so it may itself be killed and repeated.
+//!
+//! What was displaced stays as the pre-images of [`crate::undo`]. Finding what changed is
+//! [`crate::changes`]' job, putting workspaces right afterwards the backends'.
+
+mod apply;
+pub mod conflict;
+pub mod error;
+pub mod plan;
+mod recover;
+
+pub use apply::{Backup, Promoted, apply};
+pub use conflict::{Conflict, ConflictKind, Resolution, Resolutions};
+pub use error::PromoteError;
+pub use plan::{
+    Action, GitControl, LeftOut, LeftOutReason, Plan, Privilege, Refusal, Selection, Step, plan,
+};
+pub use recover::{Recovered, Recovery, recover};
+
+/// How the stage's name begins where it has to be inside the source (the sandbox root is on another
+/// filesystem). It is never part of a change set.
+pub const STAGE_PREFIX: &str = ".sandbox-stage-";

@@ -1,0 +1,155 @@
+//! What a promote will do, decided before anything is touched.
+//!
+//! The plan is frozen: `--dry-run` prints it and [`super::apply`] performs exactly it, or fails
+//! because a side has moved since.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sandbox_model::{Entry, Flag, RelPath, SandboxName};
+use serde::Serialize;
+
+use super::conflict::{Conflict, Resolutions};
+use super::error::PromoteError;
+use crate::progress::Progress;
+use crate::view::View;
+
+/// What to promote.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Only at or below these; empty for everything.
+    pub paths: Vec<RelPath>,
+    /// Files of which these bytes are promoted instead of what the sandbox has (some hunks of an
+    /// edit). Such a file stays in the change set with the rest. Must be selected by `paths`.
+    pub contents: BTreeMap<RelPath, Vec<u8>>,
+    /// What becomes of changes flagged [`Flag::GitControl`].
+    pub git_control: GitControl,
+}
+
+/// Whether files that steer git on the host are promoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GitControl {
+    /// They are listed as left out.
+    #[default]
+    LeaveOut,
+    /// They are promoted like the rest: the user said so in so many words.
+    Apply,
+}
+
+/// A frozen promote.
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan {
+    /// From which sandbox.
+    pub sandbox: SandboxName,
+    /// To which source.
+    pub source: PathBuf,
+    /// What will be done, parents before what is below them.
+    pub steps: Vec<Step>,
+    /// What both sides changed and no resolution settles. [`super::apply`] refuses while there are any.
+    pub conflicts: Vec<Conflict>,
+    /// What cannot be promoted. [`super::apply`] refuses while there are any; skip them by a
+    /// [`super::Resolution`].
+    pub refused: Vec<Refusal>,
+    /// What is selected but not promoted; it stays in the change set.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// One path of a plan.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// Which.
+    pub path: RelPath,
+    /// What is done to the source there.
+    pub action: Action,
+    /// What stands there now.
+    pub before: Option<Entry>,
+    /// What will stand there.
+    pub after: Option<Entry>,
+    /// What a person should look at twice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<Flag>,
+    /// What it had in the sandbox and will not have in the source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stripped: Vec<Privilege>,
+    /// The file replaced has other names in the source; they keep the old contents.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub splits_hard_link: bool,
+}
+
+/// What is done to one path of the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// A new file, symlink or FIFO.
+    Create,
+    /// A new directory.
+    MakeDirectory,
+    /// What stands there is replaced, its kind included.
+    Replace,
+    /// It is replaced by a merge of both sides' edits.
+    Merge,
+    /// It is removed.
+    Delete,
+    /// The directory is removed, with what is listed below it.
+    DeleteDirectory,
+    /// Permissions, owner and extended attributes change, the contents do not.
+    Attributes,
+    /// The source already has it; it only leaves the change set.
+    AlreadyThere,
+    /// The source keeps its own; the sandbox's change is dropped.
+    KeepSource,
+}
+
+/// What a promote takes away from a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Privilege {
+    /// The set-user-id bit.
+    SetUserId,
+    /// The set-group-id bit of a file.
+    SetGroupId,
+    /// File capabilities.
+    Capabilities,
+}
+
+/// A change that cannot be promoted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// Which.
+    pub path: RelPath,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// A selected change that is not promoted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Which.
+    pub path: RelPath,
+    /// Why.
+    pub reason: LeftOutReason,
+}
+
+/// Why a change is not promoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftOutReason {
+    /// It steers git on the host, and that was not allowed.
+    GitControl,
+    /// A resolution says skip.
+    Skipped,
+    /// A socket: it means nothing without its process.
+    Socket,
+    /// Something in the directory is left out, so it cannot be removed.
+    NotEmpty,
+}
+
+/// Makes the plan. Touches nothing. Conflicts and refusals are in the plan, not errors.
+pub fn plan(
+    view: &View<'_>,
+    selection: &Selection,
+    resolutions: &Resolutions,
+    progress: &mut dyn Progress,
+) -> Result<Plan, PromoteError> {
+    todo!("{selection:?} {resolutions:?} {:p} {:p}", view, progress)
+}
