@@ -1,0 +1,166 @@
+//! `sandbox create`
+
+use std::path::{Path, PathBuf};
+
+use sandbox_model::{BackendChoice, SandboxName};
+use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::{Root, Sandbox};
+use serde::Serialize;
+
+use crate::ending::Ending;
+use crate::isolation_options::IsolationOptions;
+use crate::narration;
+use crate::output;
+use crate::progress::Bar;
+use crate::prompt;
+use crate::record::{Detail, recorded};
+use crate::report::{Problem, Refusal};
+use crate::surroundings;
+
+/// Make a sandbox of a directory
+///
+/// The sandbox is an exact copy-on-write view: dotfiles, ignored files, links and modes included. The
+/// directory itself is not touched. Isolation options are stored and hold for everything that runs
+/// in the sandbox. The name is printed on stdout.
+///
+/// Examples:
+///   sandbox create
+///   sandbox create risky-refactor
+///   sandbox create risky --from ~/app --isolated-network --allow-host crates.io:443
+///   sandbox create frozen --backend copy --memory 2G
+#[derive(Debug, clap::Args)]
+#[cfg_attr(test, derive(PartialEq))]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Its name; a memorable one is made up without it
+    #[arg(value_name = "NAME")]
+    name: Option<SandboxName>,
+
+    /// The directory to sandbox [default: the current one]
+    #[arg(long, short, value_name = "DIR")]
+    from: Option<PathBuf>,
+
+    /// How to copy: auto, btrfs, overlay or copy
+    #[arg(long, visible_alias = "copy", value_name = "BACKEND")]
+    backend: Option<BackendChoice>,
+
+    /// Sandbox '/', the home directory or the sandbox root itself, too
+    #[arg(long, short)]
+    yes: bool,
+
+    /// Print JSON: {"name", "source", "backend", "created", "directory"}
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    isolation: IsolationOptions,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Created<'s> {
+    name: &'s SandboxName,
+    source: String,
+    backend: &'static str,
+    created: jiff::Timestamp,
+    directory: String,
+}
+
+pub(crate) fn create(args: &Args) -> Result<Ending, Problem> {
+    let source = match &args.from {
+        Some(directory) => surroundings::absolute(directory)?,
+        None => surroundings::current_dir()?,
+    };
+    let config = surroundings::config()?;
+    let root = surroundings::root()?;
+    if let Some(Declined) = check_breadth(&source, &root, args.yes)? {
+        return Ok(Ending::DONE);
+    }
+    let request = CreateRequest {
+        name: args.name.clone(),
+        source,
+        backend: surroundings::backend(args.backend, &config)?,
+        settings: args.isolation.over(&config.settings()),
+    };
+    let sandbox = make(&root, &request)?;
+    if args.json {
+        output::print_json(&Created {
+            name: sandbox.name(),
+            source: shown(sandbox.source()),
+            backend: sandbox.meta.backend.as_str(),
+            created: sandbox.meta.created,
+            directory: shown(&sandbox.dir),
+        })?;
+        return Ok(Ending::DONE);
+    }
+    output::print_line(sandbox.name().as_str())?;
+    let (name, backend) = (sandbox.name(), sandbox.meta.backend);
+    narration::say(format_args!(
+        "Created sandbox '{name}' of {} ({backend}).",
+        shown(sandbox.source())
+    ));
+    narration::say(format_args!("Enter it with: sandbox enter {name}"));
+    Ok(Ending::DONE)
+}
+
+/// Creates, with a progress bar, and leaves a record.
+pub(crate) fn make(root: &Root, request: &CreateRequest) -> Result<Sandbox, Problem> {
+    use sandbox_model::Operation;
+    recorded(root, Operation::Create, |detail: &mut Detail| {
+        let sandbox = root.create(request, &mut Bar::default())?;
+        detail.about(&sandbox);
+        detail.text = sandbox.meta.backend.to_string();
+        Ok(sandbox)
+    })
+}
+
+/// The person said no.
+pub(crate) struct Declined;
+
+/// `/`, the home and the sandbox root are seldom what was meant, and a copy of them is large: they
+/// need a yes.
+pub(crate) fn check_breadth(
+    source: &Path,
+    root: &Root,
+    yes: bool,
+) -> Result<Option<Declined>, Problem> {
+    let canonical = source.canonicalize().unwrap_or_else(|_| source.to_owned());
+    let home = surroundings::home()
+        .ok()
+        .and_then(|home| home.canonicalize().ok());
+    let root = root
+        .path()
+        .canonicalize()
+        .unwrap_or_else(|_| root.path().to_owned());
+    let what = if canonical == Path::new("/") {
+        "the whole file system"
+    } else if canonical.starts_with(&root) {
+        "the sandbox root's own files"
+    } else if home.is_some_and(|home| home == canonical) {
+        "your whole home directory"
+    } else {
+        return Ok(None);
+    };
+    narration::warn(format_args!("{} is {what}", shown(&canonical)));
+    if yes {
+        return Ok(None);
+    }
+    if !prompt::is_interactive() {
+        return Err(Refusal::new(format!("refusing to sandbox {what} unasked"))
+            .hint("give --yes if that is what you want, or --from DIR for another directory")
+            .into());
+    }
+    match prompt::confirm("Sandbox it all the same?") {
+        true => Ok(None),
+        false => {
+            narration::say(format_args!("Aborted."));
+            Ok(Some(Declined))
+        }
+    }
+}
+
+/// A path as one printable line.
+pub(crate) fn shown(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    sandbox_model::path::escape(path.as_os_str().as_bytes())
+}

@@ -1,0 +1,91 @@
+//! The commands: one file each.
+
+pub(crate) mod completions;
+pub(crate) mod create;
+pub(crate) mod diff;
+pub(crate) mod discard;
+pub(crate) mod doctor;
+pub(crate) mod enter;
+pub(crate) mod fork;
+pub(crate) mod gc;
+pub(crate) mod history;
+pub(crate) mod info;
+pub(crate) mod list;
+pub(crate) mod man;
+pub(crate) mod path;
+pub(crate) mod pause;
+pub(crate) mod promote;
+pub(crate) mod resume;
+pub(crate) mod rollback;
+pub(crate) mod run;
+pub(crate) mod snapshot;
+pub(crate) mod sync;
+pub(crate) mod try_;
+pub(crate) mod version;
+
+use crate::ending::Ending;
+use crate::report::Problem;
+
+/// A command with its arguments.
+#[derive(Debug, clap::Subcommand)]
+#[cfg_attr(test, derive(PartialEq))]
+pub(crate) enum Command {
+    Create(create::Args),
+    Try(try_::Args),
+    #[command(visible_alias = "ls")]
+    List(list::Args),
+    Enter(enter::Args),
+    #[command(visible_alias = "exec")]
+    Run(run::Args),
+    Diff(diff::Args),
+    Promote(promote::Args),
+    #[command(visible_alias = "rm")]
+    Discard(discard::Args),
+    Sync(sync::Args),
+    Fork(fork::Args),
+    Snapshot(snapshot::Args),
+    Rollback(rollback::Args),
+    Pause(pause::Args),
+    Resume(resume::Args),
+    Info(info::Args),
+    Path(path::Args),
+    History(history::Args),
+    Gc(gc::Args),
+    Doctor(doctor::Args),
+    Version(version::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    #[command(name = "__complete-names", hide = true)]
+    CompleteNames,
+}
+
+impl Command {
+    /// Does it.
+    pub(crate) fn execute(self) -> Result<Ending, Problem> {
+        match self {
+            Command::Create(args) => create::create(&args),
+            Command::Try(args) => try_::try_(&args),
+            Command::List(args) => list::list(&args),
+            Command::Enter(args) => enter::enter(&args),
+            Command::Run(args) => run::run(&args),
+            Command::Diff(args) => diff::diff(&args),
+            Command::Promote(args) => promote::promote(&args),
+            Command::Discard(args) => discard::discard(&args),
+            Command::Sync(args) => sync::sync(&args),
+            Command::Fork(args) => fork::fork(&args),
+            Command::Snapshot(args) => snapshot::snapshot(&args),
+            Command::Rollback(args) => rollback::rollback(&args),
+            Command::Pause(args) => pause::pause(&args),
+            Command::Resume(args) => resume::resume(&args),
+            Command::Info(args) => info::info(&args),
+            Command::Path(args) => path::path(&args),
+            Command::History(args) => history::history(&args),
+            Command::Gc(args) => gc::gc(&args),
+            Command::Doctor(args) => doctor::doctor(&args),
+            Command::Version(args) => version::version(&args),
+            Command::Completions(args) => completions::completions(&args),
+            Command::Man(args) => man::man(&args),
+            Command::CompleteNames => completions::names(),
+        }
+    }
+}

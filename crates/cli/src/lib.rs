@@ -1,0 +1,47 @@
+//! The `sandbox` command line: arguments in, library calls, text out.
+//!
+//! One file per command below [`command`], each an `Args` struct whose doc comment is its help and one
+//! function. Everything here that reads the environment is in `surroundings`, everything that
+//! prints goes through `output` (data, stdout) or `narration` (the rest, stderr), and every error is
+//! told by `report`. What a command does to files and processes is the libraries' work.
+//!
+//! `run` and `try` are the product's latency, so [`main`] tries `quick`, a hand-written parser of
+//! their common forms, before it builds the whole argument parser.
+#![forbid(unsafe_code)]
+
+mod ages;
+mod arguments;
+mod bridge;
+mod command;
+mod config;
+mod ending;
+mod isolation_options;
+mod narration;
+mod output;
+mod progress;
+mod prompt;
+mod quick;
+mod record;
+mod report;
+mod shell;
+mod summary;
+mod surroundings;
+mod table;
+mod usage;
+mod workload;
+
+use std::process::ExitCode;
+
+use ending::Ending;
+
+/// Runs the command line of this process and says how it should end.
+pub fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let result = match quick::parse(&arguments) {
+        Some(command) => command.execute(),
+        None => arguments::parse(arguments).and_then(command::Command::execute),
+    };
+    result
+        .unwrap_or_else(|problem| Ending::Status(report::tell(&problem)))
+        .take()
+}

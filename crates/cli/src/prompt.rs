@@ -1,0 +1,100 @@
+//! Questions to the person at the terminal.
+//!
+//! A question is only asked where stdin and stderr both are terminals; a script must say in flags
+//! what it wants. The end of input is always the careful answer.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
+
+use crate::narration;
+
+/// Is there a person to ask?
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// `QUESTION [y/N] `: true for `y` and `yes` alone.
+pub(crate) fn confirm(question: &str) -> bool {
+    let answer = line(&format!("{question} [y/N] "));
+    matches!(
+        answer.as_deref().map(str::to_ascii_lowercase).as_deref(),
+        Some("y" | "yes")
+    )
+}
+
+/// Asks and reads a line; `None` at the end of input.
+pub(crate) fn line(question: &str) -> Option<String> {
+    narration::raw(question);
+    let mut answer = String::new();
+    match io::stdin().lock().read_line(&mut answer) {
+        Ok(read) if read > 0 => Some(answer.trim().to_owned()),
+        _ => {
+            narration::raw("\n");
+            None
+        }
+    }
+}
+
+/// Asks until one of `keys` is answered; `None` at the end of input.
+pub(crate) fn choose(question: &str, keys: &[char]) -> Option<char> {
+    loop {
+        let answer = line(question)?;
+        let mut typed = answer.chars();
+        match (typed.next(), typed.next()) {
+            (Some(key), None) if keys.contains(&key) => return Some(key),
+            _ => {
+                let keys: Vec<String> = keys.iter().map(char::to_string).collect();
+                narration::say(format_args!("Please answer one of {}.", keys.join(", ")));
+            }
+        }
+    }
+}
+
+/// Asks for one key, without waiting for Enter; `None` at the end of input, Ctrl-C or Ctrl-D.
+pub(crate) fn key(question: &str, keys: &[char]) -> Option<char> {
+    narration::raw(question);
+    let _unbuffered = Unbuffered::new()?;
+    loop {
+        let mut byte = [0];
+        // Straight from the descriptor: std's buffer would swallow keys typed ahead for the next
+        // program.
+        match rustix::io::read(rustix::stdio::stdin(), &mut byte) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(1) if ![0x03, 0x04].contains(&byte[0]) => {}
+            _ => {
+                narration::raw("\n");
+                return None;
+            }
+        }
+        let typed = char::from(byte[0]);
+        if keys.contains(&typed) {
+            narration::raw(&format!("{typed}\n"));
+            return Some(typed);
+        }
+    }
+}
+
+/// The terminal without line buffering and echo, for as long as this lives.
+struct Unbuffered {
+    before: termios::Termios,
+}
+
+impl Unbuffered {
+    fn new() -> Option<Unbuffered> {
+        let before = termios::tcgetattr(rustix::stdio::stdin()).ok()?;
+        let mut quiet = before.clone();
+        quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
+        quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
+        // Drain, not flush: what was typed ahead may be the answer.
+        termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &quiet).ok()?;
+        Some(Unbuffered { before })
+    }
+}
+
+impl Drop for Unbuffered {
+    fn drop(&mut self) {
+        let _ = termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &self.before);
+    }
+}

@@ -1,0 +1,1 @@
+//! Shells and how each is given its prompt.

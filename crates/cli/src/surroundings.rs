@@ -1,0 +1,145 @@
+//! Where we are: the environment, the home, the sandbox root, the working directory.
+//!
+//! The only module that reads environment variables for their meaning. Flags go over these, these
+//! over `config.toml`.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use sandbox_model::{BackendChoice, Class, Failure};
+use sandbox_workspace::{Root, Sandbox};
+use thiserror::Error;
+
+use crate::config::{Config, ConfigError};
+use crate::report::{Problem, Refusal};
+
+/// What the environment lacks or gets wrong.
+#[derive(Debug, Error)]
+pub(crate) enum SurroundingsError {
+    /// No home, and something needs it.
+    #[error("HOME is not set, so there is no place to keep sandboxes")]
+    NoHome,
+    /// A home that is no absolute path.
+    #[error("HOME is '{}', which is not an absolute path", .0.display())]
+    RelativeHome(PathBuf),
+    /// `SANDBOX_BACKEND` names nothing we know.
+    #[error("SANDBOX_BACKEND is '{0}', which is no backend")]
+    Backend(String),
+}
+
+impl Failure for SurroundingsError {
+    fn class(&self) -> Class {
+        Class::General
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            SurroundingsError::NoHome | SurroundingsError::RelativeHome(_) => {
+                "set HOME to your home directory, or SANDBOX_ROOT to the directory for sandboxes"
+                    .to_owned()
+            }
+            SurroundingsError::Backend(_) => "use auto, btrfs, overlay or copy".to_owned(),
+        })
+    }
+}
+
+/// A variable that is set to something.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The user's home directory.
+pub(crate) fn home() -> Result<PathBuf, SurroundingsError> {
+    let home = PathBuf::from(variable("HOME").ok_or(SurroundingsError::NoHome)?);
+    match home.is_absolute() {
+        true => Ok(home),
+        false => Err(SurroundingsError::RelativeHome(home)),
+    }
+}
+
+/// The directory that holds all sandboxes: `SANDBOX_ROOT`, or its place below the home.
+pub(crate) fn root_path() -> Result<PathBuf, Problem> {
+    // In a component test SANDBOX_ROOT names that test's own sandbox, not a store of ours.
+    let in_component_test = variable("SANDBOX_MODE").is_some_and(|mode| mode == "true");
+    match variable("SANDBOX_ROOT").filter(|_| !in_component_test) {
+        Some(root) => absolute(Path::new(&root)),
+        None => Ok(home()?.join(".local/share/daedalos/sandbox")),
+    }
+}
+
+/// The sandbox root, opened.
+pub(crate) fn root() -> Result<Root, Problem> {
+    Ok(Root::open(&root_path()?)?)
+}
+
+/// The sandbox of this name.
+pub(crate) fn sandbox(name: &str) -> Result<Sandbox, Problem> {
+    Ok(root()?.sandbox(name)?)
+}
+
+/// `path` from the working directory on, `.` and `..` kept for the kernel to resolve.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Problem> {
+    std::path::absolute(path)
+        .map_err(|error| Refusal::io("cannot find the working directory", error).into())
+}
+
+/// The working directory.
+pub(crate) fn current_dir() -> Result<PathBuf, Problem> {
+    env::current_dir().map_err(|error| {
+        Refusal::io("cannot find the working directory", error)
+            .class(Class::SourceNotFound)
+            .hint("it was probably deleted; cd to one that exists")
+            .into()
+    })
+}
+
+/// `config.toml`, or the defaults where there is none.
+pub(crate) fn config() -> Result<Config, ConfigError> {
+    let directory = match variable("XDG_CONFIG_HOME").map(PathBuf::from) {
+        Some(directory) if directory.is_absolute() => directory,
+        _ => match home() {
+            Ok(home) => home.join(".config"),
+            Err(_) => return Ok(Config::default()),
+        },
+    };
+    Config::read(&directory.join("daedalos/sandbox/config.toml"))
+}
+
+/// The backend to use: the flag's, `SANDBOX_BACKEND`'s, the file's, the best.
+pub(crate) fn backend(
+    flag: Option<BackendChoice>,
+    config: &Config,
+) -> Result<BackendChoice, SurroundingsError> {
+    if let Some(choice) = flag {
+        return Ok(choice);
+    }
+    match variable("SANDBOX_BACKEND") {
+        Some(name) => {
+            let name = name.to_string_lossy();
+            name.parse()
+                .map_err(|_| SurroundingsError::Backend(name.into_owned()))
+        }
+        None => Ok(config.backend.unwrap_or_default()),
+    }
+}
+
+/// The shells to try for `enter`, best first: `SANDBOX_SHELL`, the file's, `SHELL`, `/bin/sh`.
+pub(crate) fn shells(config: &Config) -> Vec<PathBuf> {
+    let named = [
+        variable("SANDBOX_SHELL"),
+        config.shell.clone().map(Into::into),
+        variable("SHELL"),
+    ];
+    named
+        .into_iter()
+        .flatten()
+        .map(PathBuf::from)
+        .chain([PathBuf::from("/bin/sh")])
+        .collect()
+}
+
+/// All variables, to be filtered before they reach a sandbox.
+pub(crate) fn variables() -> impl Iterator<Item = (OsString, OsString)> {
+    env::vars_os()
+}

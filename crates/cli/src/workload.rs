@@ -1,0 +1,190 @@
+//! One command in one sandbox, from lock to record: what `run`, `try` and `enter` share.
+//!
+//! This is the product's latency. In order: lock shared, repair what an interrupted promote left,
+//! launch, wait, record the base of what was touched, unlock, append to the history.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use sandbox_isolation::launch::{Ended, LaunchError};
+use sandbox_isolation::network::Refused;
+use sandbox_isolation::{Home, Policy, Runs, Terminal, environment, launch};
+use sandbox_model::{ByteSize, Class, Operation, Outcome, Settings, WorkspaceMount};
+use sandbox_workspace::{Sandbox, base, promote};
+
+use crate::bridge;
+use crate::ending::Ending;
+use crate::narration;
+use crate::record::{Detail, recorded};
+use crate::report::{self, Problem, Refusal};
+use crate::surroundings;
+
+/// What to run.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    /// The command; the first word is looked up in `PATH` inside.
+    pub(crate) command: Vec<OsString>,
+    /// The walls around it.
+    pub(crate) settings: Settings,
+    /// Where its terminal comes from.
+    pub(crate) terminal: Terminal,
+    /// Variables set besides those of `settings`.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) struct Performed {
+    /// How we should end.
+    pub(crate) ending: Ending,
+    /// Connections that were refused.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// Runs it and leaves a record.
+pub(crate) fn perform(
+    sandbox: &Sandbox,
+    workload: &Workload,
+    operation: Operation,
+) -> Result<Performed, Problem> {
+    recorded(&sandbox.root, operation, |detail| {
+        detail.about(sandbox);
+        detail.text = shown_command(&workload.command);
+        let performed = attend(sandbox, workload, detail)?;
+        detail.outcome = Some(Outcome::Exited {
+            status: performed.ending.code(),
+        });
+        Ok(performed)
+    })
+}
+
+fn attend(
+    sandbox: &Sandbox,
+    workload: &Workload,
+    detail: &mut Detail,
+) -> Result<Performed, Problem> {
+    let lock = sandbox.lock_shared()?;
+    if let Some(recovered) = promote::recover(&sandbox.root, sandbox.source())? {
+        narration::say(format_args!(
+            "Repaired an interrupted promote ({}).",
+            recovered.id
+        ));
+    }
+    let policy = policy(sandbox, workload)?;
+    let now = jiff::Timestamp::now();
+    let began = sandbox_model::Timestamp(now.as_second(), now.subsec_nanosecond().unsigned_abs());
+    let runs = Runs::open(&sandbox.runs_dir());
+    let run = match launch(&policy, &runs, std::os::fd::AsFd::as_fd(&lock.fd)) {
+        Ok(run) => run,
+        Err(error @ LaunchError::Exec { .. }) => return Ok(not_run(error, detail)),
+        Err(error) => return Err(error.into()),
+    };
+    let ended = match workload.terminal {
+        Terminal::Inherit => run.wait(),
+        Terminal::New => bridge::attend(run),
+    };
+    let ended = ended.map_err(|error| Refusal::io("cannot wait for the command", error))?;
+    base::record(sandbox, began).map_err(|error| {
+        Refusal::io(
+            format!(
+                "cannot record what sandbox '{}' started from",
+                sandbox.name()
+            ),
+            error,
+        )
+    })?;
+    drop(lock);
+    judge(sandbox, &policy.settings, ended)
+}
+
+/// A command that is not there, or cannot be run: told like an error, with the status a shell gives.
+fn not_run(error: LaunchError, detail: &mut Detail) -> Performed {
+    let missing = matches!(&error, LaunchError::Exec { source, .. }
+        if source.kind() == io::ErrorKind::NotFound);
+    let problem = Problem::from(error);
+    report::tell(&problem);
+    detail.text.push_str(" (not run)");
+    Performed {
+        ending: Ending::Status(if missing { 127 } else { 126 }),
+        refused: Vec::new(),
+    }
+}
+
+/// Limits that struck are told; the size limit's is an error of its own.
+fn judge(sandbox: &Sandbox, settings: &Settings, ended: Ended) -> Result<Performed, Problem> {
+    if ended.out_of_memory {
+        narration::warn(format_args!(
+            "the memory limit was reached and something inside was killed"
+        ));
+    }
+    if let Some(used) = ended.over_size {
+        let limit = settings.limits.size.map_or(0, |size| size.0);
+        return Err(Refusal::new(format!(
+            "the changes of sandbox '{}' took {}, over the limit of {}; the command was stopped",
+            sandbox.name(),
+            ByteSize(used),
+            ByteSize(limit)
+        ))
+        .class(Class::DiskFull)
+        .hint("free space inside, or give a larger --size")
+        .into());
+    }
+    Ok(Performed {
+        ending: Ending::of(ended.status),
+        refused: ended.refused,
+    })
+}
+
+fn policy(sandbox: &Sandbox, workload: &Workload) -> Result<Policy, Problem> {
+    let mut ours = vec![
+        ("SANDBOX_NAME", OsString::from(sandbox.name().as_str())),
+        ("SANDBOX_SOURCE", sandbox.source().into()),
+        ("SANDBOX_CREATED", sandbox.meta.created.to_string().into()),
+        ("IN_SANDBOX", "1".into()),
+    ];
+    ours.extend(workload.variables.iter().cloned());
+    let workspace = sandbox.mount();
+    let layer = match &workspace {
+        WorkspaceMount::Overlay { upper, .. } => upper.clone(),
+        WorkspaceMount::Bind { dir } => dir.clone(),
+    };
+    Ok(Policy {
+        name: sandbox.name().clone(),
+        workspace,
+        source: sandbox.source().to_owned(),
+        cwd: cwd_inside(sandbox),
+        home: surroundings::home().ok().map(|path| Home {
+            path,
+            layer: sandbox.home_dir(),
+        }),
+        hide: vec![sandbox.root.path().to_owned()],
+        env: environment::inside(surroundings::variables(), &workload.settings, &ours),
+        settings: workload.settings.clone(),
+        command: workload.command.clone(),
+        terminal: workload.terminal,
+        layer,
+    })
+}
+
+/// The caller's directory where that is inside the source, else the source.
+fn cwd_inside(sandbox: &Sandbox) -> PathBuf {
+    match std::env::current_dir() {
+        Ok(current) if current.starts_with(sandbox.source()) => current,
+        _ => sandbox.source().to_owned(),
+    }
+}
+
+/// The command as one printable line, cut where it gets long: for the history.
+fn shown_command(command: &[OsString]) -> String {
+    const LONGEST: usize = 200;
+    let words: Vec<String> = command
+        .iter()
+        .map(|word| sandbox_model::path::escape(word.as_encoded_bytes()))
+        .collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
