@@ -25,8 +25,13 @@ pub trait Backend {
 
     /// Copies the workspace's changes (not its history or runs) from `from` to the new directory
     /// `to`: fork, snapshot and rollback are this.
-    fn duplicate(&self, meta: &Meta, from: &Path, to: &Path, progress: &mut dyn Progress)
-    -> io::Result<()>;
+    fn duplicate(
+        &self,
+        meta: &Meta,
+        from: &Path,
+        to: &Path,
+        progress: &mut dyn Progress,
+    ) -> io::Result<()>;
 
     /// These paths now stand in the source as they do in the workspace: they leave the change set,
     /// and nothing else that the workspace shows changes.

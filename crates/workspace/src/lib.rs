@@ -9,6 +9,7 @@ pub mod backend;
 pub mod base;
 pub mod changes;
 pub mod checkpoint;
+pub mod content;
 pub mod diff;
 pub mod discard;
 pub mod history;

@@ -35,3 +35,8 @@ pub fn stat(
 ) -> io::Result<()> {
     todo!("{changes:?} {colour:?} {:p} {:p}", view, out)
 }
+
+/// Does git call these contents binary? A NUL among the first bytes.
+pub(crate) fn is_binary(contents: &[u8]) -> bool {
+    contents.iter().take(8000).any(|byte| *byte == 0)
+}

@@ -1,0 +1,415 @@
+//! An overlay's two layers, read as the kernel would merge them.
+//!
+//! The upper directory is plain files with a few marks. A whiteout (a character device 0:0, or an
+//! empty file with `overlay.whiteout` in a directory marked `x`) hides a name. A directory with
+//! `overlay.opaque` hides everything the lower layer has below it. Where real root mounted,
+//! `overlay.redirect` says under which other name the lower part of an entry is, and
+//! `overlay.metacopy` that a file's contents are still the lower one's.
+//!
+//! Kernel: fs/overlayfs/namei.c, `ovl_lookup_single` and `ovl_check_redirect`.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+
+use sandbox_model::{BackendKind, EntryKind, Fingerprint, OverlayXattr, RelPath};
+
+use super::Hidden;
+use crate::sandbox::Sandbox;
+use crate::side::{Side, Xattrs};
+use crate::tree::{Dir, Tree};
+
+/// An upper directory over its lower one.
+#[derive(Debug)]
+pub struct Overlay {
+    pub(super) upper: Tree,
+    pub(super) lower: Tree,
+    pub(super) hidden: Hidden,
+    marks: Marks,
+}
+
+/// The names of the attributes that the layer's marks are kept in.
+#[derive(Debug)]
+struct Marks {
+    opaque: String,
+    whiteout: String,
+    /// Redirect and metacopy, which only real root's overlays have.
+    moved: Option<(String, String)>,
+}
+
+/// One directory of the merged view: its two halves, opened.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) upper: Option<UpperDir>,
+    pub(super) lower: Option<LowerDir>,
+}
+
+#[derive(Debug)]
+pub(super) struct UpperDir {
+    pub(super) dir: Dir,
+    /// Whether empty files here may be whiteouts.
+    attribute_whiteouts: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct LowerDir {
+    pub(super) dir: Dir,
+    pub(super) path: RelPath,
+}
+
+/// What the merged view has under one name.
+#[derive(Debug)]
+pub(super) enum Found {
+    Nothing,
+    Whiteout(Fingerprint),
+    Node(Node),
+}
+
+/// One entry of the merged view.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) fingerprint: Fingerprint,
+    /// Whether the upper layer has it.
+    pub(super) half: Half,
+    /// Where the lower layer's part is: the rest of a directory, the contents of a metacopied file,
+    /// or, for what is not in the upper layer, all of it.
+    pub(super) lower: Option<RelPath>,
+}
+
+/// The upper layer's half of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    Absent,
+    Present,
+    /// A directory in which empty files may be whiteouts.
+    WithAttributeWhiteouts,
+}
+
+enum Opaque {
+    No,
+    Yes,
+    AttributeWhiteouts,
+}
+
+impl Overlay {
+    /// Opens a sandbox's layers.
+    pub fn open(sandbox: &Sandbox) -> io::Result<Overlay> {
+        let lower = match sandbox.meta.backend {
+            BackendKind::Btrfs => Tree::open(&sandbox.dir.join("base"))?,
+            BackendKind::Overlay | BackendKind::Copy => Tree::open(sandbox.source())?,
+        };
+        let upper = Tree::open(&sandbox.dir.join("upper"))?;
+        let xattr = sandbox.meta.xattr.unwrap_or(OverlayXattr::User);
+        Ok(Overlay::of(upper, lower, xattr, Hidden::of(sandbox)))
+    }
+
+    /// The overlay of two trees.
+    pub fn of(upper: Tree, lower: Tree, xattr: OverlayXattr, hidden: Hidden) -> Overlay {
+        Overlay {
+            upper,
+            lower,
+            hidden,
+            marks: Marks::of(xattr),
+        }
+    }
+
+    /// The lower layer.
+    pub fn lower(&self) -> &Tree {
+        &self.lower
+    }
+
+    /// The merged root.
+    pub(super) fn root(&self) -> io::Result<Place> {
+        let root = RelPath::root();
+        Ok(Place {
+            upper: Some(UpperDir {
+                dir: self.upper.dir(&root)?,
+                attribute_whiteouts: false,
+            }),
+            lower: Some(LowerDir {
+                dir: self.lower.dir(&root)?,
+                path: root,
+            }),
+        })
+    }
+
+    /// The merged directory at `path`, whose halves are known.
+    pub(super) fn place(
+        &self,
+        path: &RelPath,
+        half: Half,
+        lower: Option<&RelPath>,
+    ) -> io::Result<Place> {
+        let upper = match half {
+            Half::Absent => None,
+            Half::Present | Half::WithAttributeWhiteouts => Some(UpperDir {
+                dir: self.upper.dir(path)?,
+                attribute_whiteouts: half == Half::WithAttributeWhiteouts,
+            }),
+        };
+        let lower = match lower {
+            Some(path) => Some(LowerDir {
+                dir: self.lower.dir(path)?,
+                path: path.clone(),
+            }),
+            None => None,
+        };
+        Ok(Place { upper, lower })
+    }
+
+    /// What is under `name` in `place`.
+    pub(super) fn find(&self, place: &Place, name: &[u8]) -> io::Result<Found> {
+        if let Some(upper) = &place.upper
+            && let Some(fingerprint) = upper.dir.stat(name)?
+        {
+            return if self.is_whiteout(upper, name, &fingerprint)? {
+                Ok(Found::Whiteout(fingerprint))
+            } else {
+                self.upper_node(upper, place.lower.as_ref(), name, fingerprint)
+                    .map(Found::Node)
+            };
+        }
+        if let Some(lower) = &place.lower
+            && let Some(fingerprint) = lower.dir.stat(name)?
+            && !is_null_device(&fingerprint)
+        {
+            let lower = Some(lower.path.join(name));
+            return Ok(Found::Node(Node {
+                fingerprint,
+                half: Half::Absent,
+                lower,
+            }));
+        }
+        Ok(Found::Nothing)
+    }
+
+    fn is_whiteout(
+        &self,
+        upper: &UpperDir,
+        name: &[u8],
+        fingerprint: &Fingerprint,
+    ) -> io::Result<bool> {
+        if is_null_device(fingerprint) {
+            return Ok(true);
+        }
+        let candidate = upper.attribute_whiteouts
+            && fingerprint.entry.kind == EntryKind::File
+            && fingerprint.entry.size == 0;
+        Ok(candidate && upper.dir.xattr(name, &self.marks.whiteout)?.is_some())
+    }
+
+    fn upper_node(
+        &self,
+        upper: &UpperDir,
+        lower: Option<&LowerDir>,
+        name: &[u8],
+        fingerprint: Fingerprint,
+    ) -> io::Result<Node> {
+        let node = |half, lower| Node {
+            fingerprint,
+            half,
+            lower,
+        };
+        match fingerprint.entry.kind {
+            EntryKind::Directory => {
+                let half = match self.opaque(&upper.dir, name)? {
+                    Opaque::Yes => return Ok(node(Half::Present, None)),
+                    Opaque::No => Half::Present,
+                    Opaque::AttributeWhiteouts => Half::WithAttributeWhiteouts,
+                };
+                let below = self.lower_part(upper, lower, name)?;
+                Ok(node(half, self.directory_only(lower, below)?))
+            }
+            EntryKind::File if self.is_metacopy(&upper.dir, name)? => {
+                Ok(node(Half::Present, self.lower_part(upper, lower, name)?))
+            }
+            _ => Ok(node(Half::Present, None)),
+        }
+    }
+
+    fn opaque(&self, dir: &Dir, name: &[u8]) -> io::Result<Opaque> {
+        Ok(match dir.xattr(name, &self.marks.opaque)?.as_deref() {
+            Some(b"y") => Opaque::Yes,
+            Some(b"x") => Opaque::AttributeWhiteouts,
+            _ => Opaque::No,
+        })
+    }
+
+    fn is_metacopy(&self, dir: &Dir, name: &[u8]) -> io::Result<bool> {
+        match &self.marks.moved {
+            Some((_, metacopy)) => Ok(dir.xattr(name, metacopy)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Where the lower part of the upper entry `name` is: where a redirect says, else in place.
+    fn lower_part(
+        &self,
+        upper: &UpperDir,
+        lower: Option<&LowerDir>,
+        name: &[u8],
+    ) -> io::Result<Option<RelPath>> {
+        let redirect = match &self.marks.moved {
+            Some((redirect, _)) => upper.dir.xattr(name, redirect)?,
+            None => None,
+        };
+        let bad = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        match redirect.as_deref() {
+            Some([b'/', from_root @ ..]) => RelPath::new(from_root).map(Some).map_err(bad),
+            Some(sibling) => {
+                let sibling = RelPath::new(sibling).map_err(bad)?;
+                Ok(lower.map(|lower| lower.path.join_path(&sibling)))
+            }
+            None => Ok(lower.map(|lower| lower.path.join(name))),
+        }
+    }
+
+    /// An upper directory merges with a lower one only where that is a directory too.
+    fn directory_only(
+        &self,
+        parent: Option<&LowerDir>,
+        path: Option<RelPath>,
+    ) -> io::Result<Option<RelPath>> {
+        let Some(path) = path else { return Ok(None) };
+        let found = match (parent, path.name()) {
+            (Some(parent), Some(name)) if path.parent().as_ref() == Some(&parent.path) => {
+                parent.dir.stat(name)?
+            }
+            _ => self.lower.stat(&path)?,
+        };
+        Ok(found
+            .filter(|found| found.entry.kind == EntryKind::Directory)
+            .map(|_| path))
+    }
+
+    /// The merged directory that holds `path`, if there is one.
+    fn parent_place(&self, path: &RelPath) -> io::Result<Option<Place>> {
+        let mut place = self.root()?;
+        let Some(parent) = path.parent() else {
+            return Ok(Some(place));
+        };
+        let mut walked = RelPath::root();
+        for name in parent.components() {
+            walked = walked.join(name);
+            let Found::Node(node) = self.find(&place, name)? else {
+                return Ok(None);
+            };
+            if node.fingerprint.entry.kind != EntryKind::Directory {
+                return Ok(None);
+            }
+            place = match self.place(&walked, node.half, node.lower.as_ref()) {
+                Err(error) if super::vanished(&error) => return Ok(None),
+                place => place?,
+            };
+        }
+        Ok(Some(place))
+    }
+
+    /// The entry at `path`; the root is one too.
+    fn node(&self, path: &RelPath) -> io::Result<Option<Node>> {
+        if self.hidden.hides(path) {
+            return Ok(None);
+        }
+        let Some(name) = path.name() else {
+            let fingerprint = self.upper.dir(path)?.stat_self()?;
+            return Ok(Some(Node {
+                fingerprint,
+                half: Half::Present,
+                lower: Some(path.clone()),
+            }));
+        };
+        let Some(place) = self.parent_place(path)? else {
+            return Ok(None);
+        };
+        match self.find(&place, name)? {
+            Found::Node(node) => Ok(Some(node)),
+            Found::Nothing | Found::Whiteout(_) => Ok(None),
+        }
+    }
+
+    fn existing(&self, path: &RelPath) -> io::Result<Node> {
+        self.node(path)?
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The tree and the path in it that has an entry's own inode.
+    fn home<'a>(&'a self, path: &'a RelPath, node: &'a Node) -> (&'a Tree, &'a RelPath) {
+        match (node.half, &node.lower) {
+            (Half::Absent, Some(lower)) => (&self.lower, lower),
+            _ => (&self.upper, path),
+        }
+    }
+
+    /// Every name in a merged directory, whiteouts and what they hide left out.
+    pub(super) fn names(&self, place: &Place) -> io::Result<BTreeSet<Vec<u8>>> {
+        let mut names = BTreeSet::new();
+        if let Some(lower) = &place.lower {
+            names.extend(lower.dir.entries()?.into_iter().map(|entry| entry.name));
+        }
+        if let Some(upper) = &place.upper {
+            names.extend(upper.dir.entries()?.into_iter().map(|entry| entry.name));
+        }
+        Ok(names)
+    }
+}
+
+impl Side for Overlay {
+    fn stat(&self, path: &RelPath) -> io::Result<Option<Fingerprint>> {
+        Ok(self.node(path)?.map(|node| node.fingerprint))
+    }
+
+    fn open(&self, path: &RelPath) -> io::Result<File> {
+        let node = self.existing(path)?;
+        match &node.lower {
+            Some(lower) if node.fingerprint.entry.kind == EntryKind::File => self.lower.open(lower),
+            _ => self.upper.open(path),
+        }
+    }
+
+    fn read_link(&self, path: &RelPath) -> io::Result<Vec<u8>> {
+        let node = self.existing(path)?;
+        let (tree, path) = self.home(path, &node);
+        tree.read_link(path)
+    }
+
+    fn xattrs(&self, path: &RelPath) -> io::Result<Xattrs> {
+        let node = self.existing(path)?;
+        let (tree, path) = self.home(path, &node);
+        tree.xattrs(path)
+    }
+
+    fn list(&self, path: &RelPath) -> io::Result<Vec<Vec<u8>>> {
+        let node = self.existing(path)?;
+        if node.fingerprint.entry.kind != EntryKind::Directory {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        let place = self.place(path, node.half, node.lower.as_ref())?;
+        let mut shown = Vec::new();
+        for name in self.names(&place)? {
+            let visible = matches!(self.find(&place, &name)?, Found::Node(_));
+            if visible && !self.hidden.hides(&path.join(&name)) {
+                shown.push(name);
+            }
+        }
+        Ok(shown)
+    }
+}
+
+impl Marks {
+    fn of(xattr: OverlayXattr) -> Marks {
+        let mark = |name| format!("{}{name}", xattr.prefix());
+        Marks {
+            opaque: mark("opaque"),
+            whiteout: mark("whiteout"),
+            moved: match xattr {
+                OverlayXattr::Trusted => Some((mark("redirect"), mark("metacopy"))),
+                OverlayXattr::User => None,
+            },
+        }
+    }
+}
+
+/// A character device 0:0: a whiteout, in either layer.
+pub(super) fn is_null_device(fingerprint: &Fingerprint) -> bool {
+    fingerprint.entry.kind == EntryKind::CharDevice && fingerprint.entry.rdev == 0
+}
