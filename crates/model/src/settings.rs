@@ -151,17 +151,21 @@ pub enum SettingsError {
 impl HostPattern {
     /// Does a connection to `host` (a name or a literal address, lower case) at `port` match?
     pub fn matches(&self, host: &str, port: u16) -> bool {
-        let port_fits = match self.port {
-            Some(wanted) => wanted == port,
-            None => port == 80 || port == 443,
-        };
         let host_fits = match self.host.strip_prefix("*.") {
             Some(domain) => host
                 .strip_suffix(domain)
                 .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
             None => self.host == "*" || self.host == host,
         };
-        port_fits && host_fits
+        self.fits_port(port) && host_fits
+    }
+
+    /// Would a connection to `port` match, the host aside?
+    pub fn fits_port(&self, port: u16) -> bool {
+        match self.port {
+            Some(wanted) => wanted == port,
+            None => port == 80 || port == 443,
+        }
     }
 }
 
