@@ -1,9 +1,17 @@
 //! What a sandbox remembers of itself, on disk as `meta.json` beside the seed's plain files.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::CWD;
 use sandbox_model::{BackendKind, Fingerprint, OverlayXattr, SandboxName, Settings, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::tree::{Dir, Replace};
+
+/// The record's file.
+const FILE: &str = "meta.json";
 
 /// The format written by this version.
 pub const VERSION: u32 = 1;
@@ -36,6 +44,62 @@ pub struct Meta {
     /// Isolation settings.
     #[serde(default)]
     pub settings: Settings,
+}
+
+impl Meta {
+    /// Reads the record in the sandbox's directory. `NotFound` when there is none.
+    pub fn read(dir: &Path) -> io::Result<Meta> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let text = std::fs::read(dir.join(FILE))?;
+        // The version first: the rest of a newer record may not parse.
+        let Versioned { version } = serde_json::from_slice(&text)?;
+        if version > VERSION {
+            let text = format!("it was written by a newer sandbox (format {version})");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        Ok(serde_json::from_slice(&text)?)
+    }
+
+    /// Writes the record and the plain files beside it. Readers see the old or the new whole;
+    /// a sandbox is a throwaway, so it is not forced to the disk.
+    pub fn write(&self, dir: &Dir) -> io::Result<()> {
+        let mut source = self.source.as_os_str().as_bytes().to_vec();
+        source.push(b'\n');
+        replace_file(dir, "source", &source)?;
+        replace_file(dir, "created", format!("{}\n", self.created).as_bytes())?;
+        replace_file(dir, "backend", format!("{}\n", self.backend).as_bytes())?;
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        replace_file(dir, FILE, &text)
+    }
+}
+
+/// Puts `contents` at `name`, at once or not at all.
+pub(crate) fn replace_file(dir: &Dir, name: &str, contents: &[u8]) -> io::Result<()> {
+    let temporary = format!(".{name}.{}", std::process::id());
+    dir.remove_all(temporary.as_bytes())?;
+    dir.create_file(temporary.as_bytes())?.write_all(contents)?;
+    dir.rename(temporary.as_bytes(), dir, name.as_bytes(), Replace::Yes)
+}
+
+/// Now, by the clock filesystems stamp with.
+pub fn coarse_now() -> Timestamp {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    Timestamp(now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// The filesystem type of what is at `path` (`f_type` of statfs).
+pub(crate) fn filesystem_type(path: &Path) -> io::Result<i64> {
+    let file = rustix::fs::openat(
+        CWD,
+        path,
+        rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    Ok(rustix::fs::fstatfs(&file)?.f_type as i64)
 }
 
 mod escaped_path {

@@ -1,13 +1,31 @@
 //! The sandbox root: the directory that holds every sandbox of a user.
+//!
+//! A sandbox is built in a hidden directory and appears under its name by one rename, so that two
+//! creates of one name cannot both win and a crash leaves nothing that looks like a sandbox.
+//! Opening a root costs next to nothing: it stands before every command. What crashes left is
+//! cleaned by whoever creates, discards or asks for it.
 
+mod caution;
+
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sandbox_model::{BackendChoice, BackendKind, Class, Failure, SandboxName, Settings};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
+use sandbox_model::{BackendChoice, BackendKind, Class, EntryKind, Failure, SandboxName, Settings};
 use thiserror::Error;
 
+pub use caution::{Caution, caution};
+
+use crate::backend::{BackendError, backend};
+use crate::lock;
+use crate::meta::{self, Meta};
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
+use crate::tree::{Dir, Replace};
+
+/// What the hidden directories of creates under way start with.
+const UNDER_WAY: &str = ".new-";
 
 /// A sandbox root.
 #[derive(Debug, Clone)]
@@ -31,6 +49,9 @@ pub struct CreateRequest {
 /// Why a root cannot be used, or a sandbox not created or opened.
 #[derive(Debug, Error)]
 pub enum RootError {
+    /// The name is none.
+    #[error(transparent)]
+    Name(#[from] sandbox_model::name::NameError),
     /// No such sandbox.
     #[error("no sandbox named '{name}'")]
     NotFound {
@@ -61,6 +82,9 @@ pub enum RootError {
         /// In words.
         reason: String,
     },
+    /// The backend worked in the trial and failed in earnest.
+    #[error("cannot make the sandbox")]
+    Make(#[from] BackendError),
     /// Anything else.
     #[error("cannot {operation} {path}")]
     Io {
@@ -76,20 +100,84 @@ pub enum RootError {
 
 impl Failure for RootError {
     fn class(&self) -> Class {
-        todo!()
+        match self {
+            RootError::NotFound { .. } => Class::NotFound,
+            RootError::Name(_) | RootError::Exists(_) | RootError::Backend { .. } => Class::General,
+            RootError::Source { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => Class::Permission,
+                _ => Class::SourceNotFound,
+            },
+            RootError::Make(error) => error.class(),
+            RootError::Io { source, .. } => Class::of_io(source),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            RootError::Name(_) => Some("such as `risky-refactor`".to_owned()),
+            RootError::NotFound {
+                nearest: Some(nearest),
+                ..
+            } => Some(format!("did you mean '{nearest}'?")),
+            RootError::NotFound { nearest: None, .. } => {
+                Some("`sandbox list` shows what there is".to_owned())
+            }
+            RootError::Exists(name) => Some(format!(
+                "choose another name, or `sandbox discard {name}` first"
+            )),
+            RootError::Backend { .. } => {
+                Some("without --backend the best that works here is taken".to_owned())
+            }
+            RootError::Make(error) => error.hint(),
+            RootError::Source { .. } | RootError::Io { .. } => None,
+        }
     }
 }
 
 impl Root {
-    /// Opens (making it, mode 0700, where missing) the root at `path`, and finishes what an
-    /// interrupted create or discard left.
+    /// Opens (making it, mode 0700, where missing) the root at `path`. Cheap: nothing is listed.
     pub fn open(path: &Path) -> Result<Root, RootError> {
-        todo!("{}", path.display())
+        let failed = |operation| {
+            move |source| RootError::Io {
+                operation,
+                path: path.to_owned(),
+                source,
+            }
+        };
+        match path.canonicalize() {
+            Ok(path) if path.is_dir() => Ok(Root { path }),
+            Ok(_) => Err(failed("open")(rustix::io::Errno::NOTDIR.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut builder = std::fs::DirBuilder::new();
+                std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+                builder
+                    .recursive(true)
+                    .create(path)
+                    .map_err(failed("make"))?;
+                Ok(Root {
+                    path: path.canonicalize().map_err(failed("open"))?,
+                })
+            }
+            Err(error) => Err(failed("open")(error)),
+        }
     }
 
-    /// Its path.
+    /// Its path, absolute and canonical.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The root as an open directory.
+    pub(crate) fn dir(&self) -> Result<Dir, RootError> {
+        Dir::open(&self.path).map_err(|source| self.failed("open", source))
+    }
+
+    fn failed(&self, operation: &'static str, source: io::Error) -> RootError {
+        RootError::Io {
+            operation,
+            path: self.path.clone(),
+            source,
+        }
     }
 
     /// Makes a sandbox. All or nothing: on an error nothing is left behind.
@@ -98,16 +186,228 @@ impl Root {
         request: &CreateRequest,
         progress: &mut dyn Progress,
     ) -> Result<Sandbox, RootError> {
-        todo!("{request:?} {:p}", progress)
+        let source = readable_directory(&request.source)?;
+        let kind = self.choose(request.backend, &source)?;
+        self.build(request.name.as_ref(), |name, dir| {
+            let mut meta =
+                new_meta(name, &source, kind, request.settings.clone()).map_err(|error| {
+                    RootError::Source {
+                        path: source.clone(),
+                        source: error,
+                    }
+                })?;
+            backend(kind).create(&mut meta, dir, &self.path, progress)?;
+            Ok(meta)
+        })
+    }
+
+    /// The backend to use for `source`.
+    fn choose(&self, choice: BackendChoice, source: &Path) -> Result<BackendKind, RootError> {
+        let candidates = match &choice {
+            BackendChoice::Auto => &BackendKind::ALL[..],
+            BackendChoice::Only(kind) => std::slice::from_ref(kind),
+        };
+        let mut refusal = None;
+        for &kind in candidates {
+            match backend(kind).probe(source, &self.path) {
+                Ok(()) => return Ok(kind),
+                Err(reason) => refusal = Some((kind, reason)),
+            }
+        }
+        let (backend, reason) = refusal.unwrap_or((BackendKind::Copy, String::new()));
+        Err(RootError::Backend {
+            backend,
+            path: source.to_owned(),
+            reason,
+        })
+    }
+
+    /// Builds a sandbox's directory out of sight with `fill`, then shows it under its name.
+    pub(crate) fn build(
+        &self,
+        name: Option<&SandboxName>,
+        mut fill: impl FnMut(&SandboxName, &Path) -> Result<Meta, RootError>,
+    ) -> Result<Sandbox, RootError> {
+        let root = self.dir()?;
+        self.sweep(&root)?;
+        let chosen = match name {
+            Some(name) => name.clone(),
+            None => self.unused_name(&root)?,
+        };
+        if root
+            .stat(chosen.as_str().as_bytes())
+            .map_err(|e| self.failed("read", e))?
+            .is_some()
+        {
+            return Err(RootError::Exists(chosen));
+        }
+        let hidden = format!("{UNDER_WAY}{:x}-{:x}", std::process::id(), random());
+        let built = (|| {
+            let dir = root
+                .make_dir(hidden.as_bytes())
+                .map_err(|e| self.failed("write to", e))?;
+            // Held until the rename: whoever sweeps sees that this create is alive.
+            let _alive = lock::Lock::take(
+                &self.path.join(&hidden),
+                lock::Sharing::Exclusive,
+                lock::Use::Marked,
+            )
+            .map_err(|e| self.failed("write to", e))?;
+            let meta = fill(&chosen, &self.path.join(&hidden))?;
+            meta.write(&dir).map_err(|e| self.failed("write to", e))?;
+            self.show(&root, &hidden, &chosen)?;
+            Ok(Sandbox {
+                root: self.clone(),
+                dir: self.path.join(chosen.as_str()),
+                meta,
+            })
+        })();
+        if built.is_err() {
+            // The first error is the one to tell; what stays here is swept by the next create.
+            let _ = crate::discard::delete(&root, hidden.as_bytes());
+        }
+        built
+    }
+
+    fn show(&self, root: &Dir, hidden: &str, name: &SandboxName) -> Result<(), RootError> {
+        let (from, to) = (hidden.as_bytes(), name.as_str().as_bytes());
+        let shown = match root.rename(from, root, to, Replace::No) {
+            // A filesystem without RENAME_NOREPLACE: a plain rename refuses as well, since no
+            // sandbox's directory is empty.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                root.rename(from, root, to, Replace::Yes)
+            }
+            shown => shown,
+        };
+        shown.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty => {
+                RootError::Exists(name.clone())
+            }
+            _ => self.failed("write to", error),
+        })
+    }
+
+    fn unused_name(&self, root: &Dir) -> Result<SandboxName, RootError> {
+        loop {
+            let name = SandboxName::memorable(random());
+            let taken = root
+                .stat(name.as_str().as_bytes())
+                .map_err(|e| self.failed("read", e))?;
+            if taken.is_none() {
+                return Ok(name);
+            }
+        }
     }
 
     /// Opens a sandbox by name. Does not lock it, does not look at its source.
     pub fn sandbox(&self, name: &str) -> Result<Sandbox, RootError> {
-        todo!("{name}")
+        let parsed: SandboxName = name.parse()?;
+        let dir = self.path.join(parsed.as_str());
+        match Meta::read(&dir) {
+            Ok(meta) => Ok(Sandbox {
+                root: self.clone(),
+                dir,
+                meta,
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let known = self.names()?;
+                let nearest = SandboxName::nearest(name, known.iter().map(SandboxName::as_str));
+                let nearest = nearest.map(str::to_owned);
+                Err(RootError::NotFound {
+                    name: name.to_owned(),
+                    nearest,
+                })
+            }
+            Err(source) => Err(RootError::Io {
+                operation: "read the record of",
+                path: dir,
+                source,
+            }),
+        }
     }
 
     /// Names of all sandboxes, sorted.
     pub fn names(&self) -> Result<Vec<SandboxName>, RootError> {
-        todo!()
+        let entries = self.dir()?.entries().map_err(|e| self.failed("list", e))?;
+        let mut names: Vec<SandboxName> = entries
+            .into_iter()
+            .filter(|entry| matches!(entry.kind, Some(EntryKind::Directory) | None))
+            .filter_map(|entry| String::from_utf8(entry.name).ok()?.parse().ok())
+            .collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Removes what creates that were killed left behind.
+    pub(crate) fn sweep(&self, root: &Dir) -> Result<(), RootError> {
+        for leftover in self.leftovers(root)? {
+            crate::discard::delete(root, &leftover).map_err(|e| self.failed("clean", e))?;
+        }
+        Ok(())
+    }
+
+    /// Names of directories that killed creates left.
+    pub(crate) fn leftovers(&self, root: &Dir) -> Result<Vec<Vec<u8>>, RootError> {
+        let entries = root.entries().map_err(|e| self.failed("list", e))?;
+        Ok(entries
+            .into_iter()
+            .map(|entry| entry.name)
+            .filter(|name| name.starts_with(UNDER_WAY.as_bytes()) && is_abandoned(root, name))
+            .collect())
     }
 }
+
+/// Has the create that builds `name` died? Its lock tells; one without a lock yet is given time.
+fn is_abandoned(root: &Dir, name: &[u8]) -> bool {
+    let Ok(dir) = root.open_dir(name) else {
+        return false;
+    };
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    match rustix::fs::openat(dir.fd(), lock::FILE, flags, Mode::empty()) {
+        Ok(fd) => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok(),
+        Err(_) => dir
+            .stat_self()
+            .is_ok_and(|found| meta::coarse_now().0.saturating_sub(found.entry.mtime.0) > 60),
+    }
+}
+
+/// `path`, canonical, when it is a directory that can be read.
+fn readable_directory(path: &Path) -> Result<PathBuf, RootError> {
+    let failed = |source| RootError::Source {
+        path: path.to_owned(),
+        source,
+    };
+    let path = path.canonicalize().map_err(failed)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+    Ok(path)
+}
+
+fn new_meta(
+    name: &SandboxName,
+    source: &Path,
+    kind: BackendKind,
+    settings: Settings,
+) -> io::Result<Meta> {
+    Ok(Meta {
+        version: meta::VERSION,
+        name: name.clone(),
+        source: source.to_owned(),
+        created: jiff::Timestamp::now(),
+        created_coarse: meta::coarse_now(),
+        source_root: Dir::open(source)?.stat_self()?,
+        source_fs: meta::filesystem_type(source)?,
+        backend: kind,
+        xattr: None,
+        forked_from: None,
+        settings,
+    })
+}
+
+/// Random enough for a name: the standard library seeds its hash maps from the kernel.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,23 @@
 //! Copying entries and trees with everything that belongs to them: contents (reflinked where the
 //! filesystem can, holes kept), modes, times, owners where allowed, symlinks, hard links, FIFOs,
 //! extended attributes and ACLs.
+//!
+//! [`copy_entry`] copies one entry between any two places; [`copy_tree`] a whole tree, by several
+//! threads. Neither follows a symlink. Sockets are names without content and stay behind.
+
+mod attributes;
+mod content;
+mod entry;
 
 use std::io;
 
 use sandbox_model::RelPath;
 use thiserror::Error;
 
+pub use entry::copy_entry;
+
 use crate::progress::Progress;
-use crate::side::Side;
-use crate::tree::{Dir, Tree};
+use crate::tree::Tree;
 
 /// How a tree copy went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,6 +28,8 @@ pub struct Copied {
     pub bytes: u64,
     /// Of the files, how many share their blocks with the original.
     pub reflinked: u64,
+    /// Sockets left behind.
+    pub sockets: u64,
 }
 
 /// A copy that failed.
@@ -33,8 +43,18 @@ pub struct TransferError {
     pub source: io::Error,
 }
 
-/// Copies everything below `from` into the empty directory `to`, in parallel. `skip` are paths
-/// left out (the sandbox root, when it lies inside the source).
+/// Whether set-id bits and file capabilities survive a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Privileges {
+    /// An exact copy.
+    Keep,
+    /// On the way to the user's own machine.
+    Strip,
+}
+
+/// Copies everything below `from` into the empty directory `to`, in parallel, and gives `to` the
+/// attributes of `from`. `skip` are paths left out (the sandbox root, when it lies inside the
+/// source).
 pub fn copy_tree(
     from: &Tree,
     to: &Tree,
@@ -44,24 +64,11 @@ pub fn copy_tree(
     todo!("{from:?} {to:?} {skip:?} {:p}", progress)
 }
 
-/// Copies the one entry at `path` of `from` (not what is below it, if it is a directory) to `name`
-/// in `to`, contents, mode, times, xattrs and, where permitted, owner included. Set-id bits and
-/// file capabilities are kept only when `privileges` says so. `to/name` must not exist.
-pub fn copy_entry(
-    from: &dyn Side,
-    path: &RelPath,
-    to: &Dir,
-    name: &[u8],
-    privileges: Privileges,
-) -> io::Result<()> {
-    todo!("{path} {to:?} {name:?} {privileges:?} {:p}", from)
-}
-
-/// Whether set-id bits and file capabilities survive a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Privileges {
-    /// An exact copy.
-    Keep,
-    /// On the way to the user's own machine.
-    Strip,
+/// Copies an overlay's upper layer: as [`copy_tree`], and the overlay's own marks too.
+pub fn copy_layer(
+    from: &Tree,
+    to: &Tree,
+    progress: &mut dyn Progress,
+) -> Result<Copied, TransferError> {
+    todo!("{from:?} {to:?} {:p}", progress)
 }

@@ -1,0 +1,125 @@
+//! The ways to make a private copy. A backend is one file below and passes one conformance suite.
+
+pub mod btrfs;
+pub mod copy;
+pub mod mounts;
+pub mod overlay;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sandbox_model::{BackendKind, Class, Failure, RelPath, WorkspaceMount};
+use thiserror::Error;
+
+use crate::meta::Meta;
+use crate::progress::Progress;
+use crate::sandbox::Note;
+use crate::transfer::TransferError;
+
+/// What a backend does; the overlay-like ones share the reading of changes in [`crate::layer`].
+pub trait Backend: Sync {
+    /// Which one.
+    fn kind(&self) -> BackendKind;
+
+    /// Would it work for `source`, with state below `state`? Tries it for real; the error says
+    /// what is missing in words a person can act on.
+    fn probe(&self, source: &Path, state: &Path) -> Result<(), String>;
+
+    /// Makes the workspace's files in the new directory `dir` (not yet visible under its name).
+    /// `state` is the sandbox root: where it lies inside the source it is left out.
+    fn create(
+        &self,
+        meta: &mut Meta,
+        dir: &Path,
+        state: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BackendError>;
+
+    /// What to mount.
+    fn mount(&self, meta: &Meta, dir: &Path) -> WorkspaceMount;
+
+    /// Copies the workspace's changes (not its history or runs) from `from` to the new directory
+    /// `to`: fork, snapshot and rollback are this.
+    fn duplicate(
+        &self,
+        meta: &Meta,
+        from: &Path,
+        to: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BackendError>;
+
+    /// The names in a sandbox's directory that [`Backend::duplicate`] makes. Rolling back swaps
+    /// exactly these.
+    fn parts(&self) -> &'static [&'static str];
+
+    /// These paths now stand in the source as they do in the workspace: they leave the change set,
+    /// and nothing else that the workspace shows changes.
+    fn absorb(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()>;
+
+    /// Undoes in `dir` what only this backend can, before the directory is deleted.
+    fn prepare_delete(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What will not work inside.
+    fn notes(&self, _meta: &Meta) -> io::Result<Vec<Note>> {
+        Ok(Vec::new())
+    }
+}
+
+/// The backend of a kind.
+pub fn backend(kind: BackendKind) -> &'static dyn Backend {
+    match kind {
+        BackendKind::Btrfs => &btrfs::Btrfs,
+        BackendKind::Overlay => &overlay::Overlay,
+        BackendKind::Copy => &copy::Copy,
+    }
+}
+
+/// Why a workspace's files could not be made or copied.
+#[derive(Debug, Error)]
+pub enum BackendError {
+    /// A file operation failed.
+    #[error("cannot {operation} {path}")]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// An entry could not be copied.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+}
+
+impl BackendError {
+    /// For `map_err`: names the operation and its object.
+    pub(crate) fn io(
+        operation: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> BackendError {
+        let path = path.to_owned();
+        move |source| BackendError::Io {
+            operation,
+            path,
+            source,
+        }
+    }
+}
+
+impl Failure for BackendError {
+    fn class(&self) -> Class {
+        match self {
+            BackendError::Io { source, .. } => Class::of_io(source),
+            BackendError::Transfer(error) => Class::of_io(&error.source),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        (self.class() == Class::DiskFull)
+            .then(|| "nothing was kept; `sandbox gc` shows what could be cleaned".to_owned())
+    }
+}

@@ -1,0 +1,142 @@
+//! Letting promoted paths leave an overlay's upper layer.
+//!
+//! An entry of the upper may go when the lower now shows the same in its place, so that no process
+//! inside notices. A directory that hides the lower (opaque) or shows another lower in its place
+//! (redirected) keeps its entries, unless that mark can go first: when the lower has nothing
+//! there that the upper does not name itself.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use sandbox_model::{EntryKind, Fingerprint, OverlayXattr, RelPath};
+
+use crate::meta::Meta;
+use crate::side::Side;
+use crate::tree::{Dir, Tree};
+
+/// Removes from the layer at `upper` what `lower` shows as well, at `paths` and in the directories
+/// above them.
+pub(crate) fn absorb(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath]) -> io::Result<()> {
+    let upper = Tree::open(upper)?;
+    let layer = Layer {
+        upper,
+        lower,
+        prefix: meta.xattr.unwrap_or(OverlayXattr::User).prefix(),
+    };
+    let mut clear = BTreeSet::new();
+    let mut ancestors = BTreeSet::new();
+    let mut paths: Vec<&RelPath> = paths.iter().collect();
+    paths.sort_unstable();
+    for path in &paths {
+        let mut above = path.parent();
+        while let Some(parent) = above {
+            above = parent.parent();
+            ancestors.insert(parent);
+        }
+    }
+    // Downwards: marks that can go, so that what is below them can.
+    for dir in ancestors.iter().chain(paths.iter().copied()) {
+        if layer.merges_with_lower(dir, &clear)? {
+            clear.insert(dir.clone());
+        }
+    }
+    // Upwards: entries, then the directories that they leave empty.
+    let mut entries: Vec<&RelPath> = paths.iter().copied().chain(&ancestors).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    for path in entries.into_iter().rev() {
+        let parent_clear = path.parent().is_some_and(|parent| clear.contains(&parent));
+        if parent_clear {
+            layer.remove_if_shown_below(path)?;
+        }
+    }
+    Ok(())
+}
+
+struct Layer<'l> {
+    upper: Tree,
+    lower: &'l Tree,
+    prefix: &'static str,
+}
+
+impl Layer<'_> {
+    /// Is the directory `path` of the upper merged with the one at the same path of the lower,
+    /// after its marks were taken away where that changes nothing? `clear` are directories above
+    /// for which that holds.
+    fn merges_with_lower(&self, path: &RelPath, clear: &BTreeSet<RelPath>) -> io::Result<bool> {
+        if path.parent().is_some_and(|parent| !clear.contains(&parent)) {
+            return Ok(false);
+        }
+        let Some(upper) = self.directory(&self.upper, path)? else {
+            return Ok(false);
+        };
+        let Some(lower) = self.directory(self.lower, path)? else {
+            return Ok(false);
+        };
+        let marks = ["opaque", "redirect"].map(|mark| format!("{}{mark}", self.prefix));
+        let mut marked = Vec::new();
+        for mark in &marks {
+            if upper.xattr(b".", mark)?.is_some() {
+                marked.push(mark);
+            }
+        }
+        if !marked.is_empty() {
+            let names = |dir: &Dir| -> io::Result<BTreeSet<Vec<u8>>> {
+                Ok(dir.entries()?.into_iter().map(|entry| entry.name).collect())
+            };
+            if !names(&lower)?.is_subset(&names(&upper)?) {
+                return Ok(false);
+            }
+            for mark in marked {
+                upper.remove_xattr(b".", mark.as_bytes())?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn directory(&self, tree: &Tree, path: &RelPath) -> io::Result<Option<Dir>> {
+        match tree.stat(path)? {
+            Some(found) if found.entry.kind == EntryKind::Directory => tree.dir(path).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn remove_if_shown_below(&self, path: &RelPath) -> io::Result<()> {
+        let Some(ours) = self.upper.stat(path)? else {
+            return Ok(());
+        };
+        let (dir, name) = self.upper.parent(path)?;
+        let theirs = self.lower.stat(path)?;
+        let whiteout = ours.entry.kind == EntryKind::CharDevice && ours.entry.rdev == 0;
+        match theirs {
+            None if whiteout => dir.unlink(name),
+            Some(theirs) if !whiteout && self.same(path, &ours, &theirs)? => {
+                if ours.entry.kind == EntryKind::Directory {
+                    return match dir.remove_dir(name) {
+                        // It holds other changes still.
+                        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                        removed => removed,
+                    };
+                }
+                dir.unlink(name)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Would a process inside see the same? Contents are told by size and time: the caller put
+    /// them there with their times, and an edit since then has moved one of the two.
+    fn same(&self, path: &RelPath, ours: &Fingerprint, theirs: &Fingerprint) -> io::Result<bool> {
+        let (a, b) = (&ours.entry, &theirs.entry);
+        if (a.kind, a.mode, a.uid, a.gid, a.rdev) != (b.kind, b.mode, b.uid, b.gid, b.rdev) {
+            return Ok(false);
+        }
+        let same_contents = match a.kind {
+            EntryKind::Directory => true,
+            EntryKind::Symlink => self.upper.read_link(path)? == self.lower.read_link(path)?,
+            _ => (a.size, a.mtime) == (b.size, b.mtime),
+        };
+        Ok(same_contents && self.upper.xattrs(path)? == self.lower.xattrs(path)?)
+    }
+}
