@@ -10,11 +10,13 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use thiserror::Error;
 
 use crate::options::Options;
+use crate::timing;
 
 /// Why a measurement could not be taken.
 #[derive(Debug, Error)]
@@ -71,11 +73,11 @@ impl StageError {
         }
     }
 
-    pub(crate) fn failed(command: &Command, status: ExitStatus) -> StageError {
+    pub(crate) fn failed(command: &Command, status: ExitStatus, stderr: String) -> StageError {
         StageError::Failed {
             command: format!("{command:?}"),
             status,
-            stderr: String::new(),
+            stderr,
         }
     }
 
@@ -294,6 +296,20 @@ impl Stage {
         &self.timer
     }
 
+    /// How long a command takes from spawn to exit. What it says on stderr is kept from the
+    /// terminal, and shown when it fails.
+    pub fn timed(&self, command: &mut Command) -> Result<Duration, StageError> {
+        let said = self.dir.path().join("stderr");
+        let file = File::create(&said).map_err(StageError::io(&said))?;
+        let (took, status) = timing::timed(command.stderr(file))?;
+        if status.success() {
+            Ok(took)
+        } else {
+            let stderr = fs::read_to_string(&said).unwrap_or_default();
+            Err(StageError::failed(command, status, stderr))
+        }
+    }
+
     /// Runs a command to its end, untimed.
     pub fn run(&self, command: &mut Command) -> Result<(), StageError> {
         self.output(command).map(drop)
@@ -311,11 +327,8 @@ impl Stage {
                 .trim_end()
                 .to_owned())
         } else {
-            Err(StageError::Failed {
-                command: format!("{command:?}"),
-                status: output.status,
-                stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-            })
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            Err(StageError::failed(command, output.status, stderr))
         }
     }
 

@@ -1,7 +1,7 @@
 //! Clocks and medians.
 
 use std::ffi::OsString;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::stage::StageError;
@@ -33,14 +33,13 @@ pub fn median(mut samples: Vec<Duration>) -> Duration {
     samples.get(samples.len() / 2).copied().unwrap_or_default()
 }
 
-/// How long the command took from spawn to exit. Fails when the command does.
-pub fn timed(command: &mut Command) -> Result<Duration, StageError> {
+/// How long the command took from spawn to exit, and how it ended.
+pub fn timed(command: &mut Command) -> Result<(Duration, ExitStatus), StageError> {
     let begun = Instant::now();
     let status = command.status();
     let took = begun.elapsed();
     match status {
-        Ok(status) if status.success() => Ok(took),
-        Ok(status) => Err(StageError::failed(command, status)),
+        Ok(status) => Ok((took, status)),
         Err(source) => Err(StageError::spawn(command, source)),
     }
 }
@@ -59,7 +58,11 @@ pub fn print_rounds(rounds: usize, command: &[OsString]) -> ExitCode {
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         match timed(&mut command) {
-            Ok(took) => println!("{}", took.as_nanos()),
+            Ok((took, status)) if status.success() => println!("{}", took.as_nanos()),
+            Ok((_, status)) => {
+                eprintln!("error: {command:?}: {status}");
+                return ExitCode::FAILURE;
+            }
             Err(error) => {
                 eprintln!("error: {error}");
                 return ExitCode::FAILURE;

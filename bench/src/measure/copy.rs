@@ -2,7 +2,7 @@
 
 use crate::report::Row;
 use crate::stage::{Filesystem, Stage, StageError};
-use crate::timing::{Attempt, interleave, timed};
+use crate::timing::{Attempt, interleave};
 use crate::tree::{Git, plant};
 
 const ROUNDS: usize = 5;
@@ -22,7 +22,7 @@ pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
                 .args(["create", "bench", "--backend", "copy", "--from"])
                 .arg(&tree);
             stage.settle();
-            let took = timed(&mut create)?;
+            let took = stage.timed(&mut create)?;
             stage.run(stage.sandbox(&place).args(["discard", "--force", "bench"]))?;
             Ok(took)
         });
@@ -30,7 +30,7 @@ pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
             let mut copy = stage.command("cp", &place.dir);
             copy.args(["-a", "--reflink=auto"]).arg(&tree).arg(&twin);
             stage.settle();
-            let took = timed(&mut copy)?;
+            let took = stage.timed(&mut copy)?;
             stage.remove(&twin)?;
             Ok(took)
         });

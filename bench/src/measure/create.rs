@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::report::Row;
 use crate::stage::{Filesystem, Place, Stage, StageError};
-use crate::timing::{Attempt, interleave, timed};
+use crate::timing::{Attempt, interleave};
 use crate::tree::{Git, plant};
 
 const ROUNDS: usize = 30;
@@ -51,7 +51,7 @@ fn create<'a>(stage: &'a Stage, place: &'a Place, backend: &'a str, tree: &'a Pa
         create
             .args(["create", "bench", "--backend", backend, "--from"])
             .arg(tree);
-        let took = timed(&mut create)?;
+        let took = stage.timed(&mut create)?;
         stage.run(stage.sandbox(place).args(["discard", "--force", "bench"]))?;
         Ok(took)
     })

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::report::Row;
 use crate::stage::{Filesystem, Place, Stage, StageError};
-use crate::timing::{Attempt, interleave, timed};
+use crate::timing::{Attempt, interleave};
 use crate::tree::{Git, hundred_changes, plant, sandbox_of, transplant};
 
 const ROUNDS: usize = 40;
@@ -39,7 +39,7 @@ pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
             vec![
                 diff(stage, &place, "large"),
                 diff(stage, &place, "small"),
-                Box::new(|_| timed(stage.command("git", &worked).arg("status"))),
+                Box::new(|_| stage.timed(stage.command("git", &worked).arg("status"))),
             ],
         )?;
         let what = format!("diff --files, 100 changes in 50,000 files, {backend}");
@@ -81,5 +81,5 @@ fn change(
 }
 
 fn diff<'a>(stage: &'a Stage, place: &'a Place, name: &'a str) -> Attempt<'a> {
-    Box::new(move |_| timed(stage.sandbox(place).args(["diff", name, "--files"])))
+    Box::new(move |_| stage.timed(stage.sandbox(place).args(["diff", name, "--files"])))
 }

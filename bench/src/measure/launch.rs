@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::report::Row;
 use crate::stage::{Filesystem, Stage, StageError};
-use crate::timing::{Attempt, interleave, timed};
+use crate::timing::{Attempt, interleave};
 use crate::tree::{Git, plant, sandbox_of};
 
 const ROUNDS: usize = 200;
@@ -36,13 +36,12 @@ pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
 
     let in_project = |arguments: &'static [&'static str]| -> Attempt<'_> {
         let (place, project) = (&place, &project);
-        Box::new(move |_| timed(stage.sandbox(place).current_dir(project).args(arguments)))
+        Box::new(move |_| stage.timed(stage.sandbox(place).current_dir(project).args(arguments)))
     };
     let bwrap = |_| {
         let mut command: Command = stage.command("bwrap", &project);
-        timed(command.args(BWRAP))
+        stage.timed(command.args(BWRAP))
     };
-    // `try` tells its story on stderr; it goes where the terminal would be.
     let medians = interleave(
         ROUNDS,
         vec![

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::report::Row;
 use crate::stage::{Filesystem, Stage, StageError};
-use crate::timing::{Attempt, interleave, timed};
+use crate::timing::{Attempt, interleave};
 use crate::tree::{Git, contents, file, plant, sandbox_of, transplant};
 
 const ROUNDS: usize = 9;
@@ -30,13 +30,13 @@ pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
         let mut deliver = stage.sandbox(&place);
         stage.run(deliver.args(["run", "--expose", &expose, "bench", &delivery]))?;
         stage.settle();
-        timed(stage.sandbox(&place).args(["promote", "bench", "--yes"]))
+        stage.timed(stage.sandbox(&place).args(["promote", "bench", "--yes"]))
     });
     let peer: Attempt<'_> = Box::new(|round| {
         write_thousand(stage, &fresh, 2 * round + 2)?;
         stage.settle();
         let script = format!("rsync -a {}/ {}/ && sync", fresh.display(), twin.display());
-        timed(stage.command("sh", &place.dir).args(["-c", &script]))
+        stage.timed(stage.command("sh", &place.dir).args(["-c", &script]))
     });
     let medians = interleave(ROUNDS, vec![ours, peer])?;
     Ok(vec![Row::ratio(
