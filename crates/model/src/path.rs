@@ -173,7 +173,7 @@ pub fn escape(bytes: &[u8]) -> String {
 }
 
 /// Control characters, and the invisible ones that reorder or hide text (CVE-2021-42574).
-fn is_unprintable(c: char) -> bool {
+pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
