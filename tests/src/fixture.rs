@@ -22,6 +22,8 @@ pub struct Fixture {
     /// Who runs everything.
     pub user: User,
     directory: tempfile::TempDir,
+    /// Holds the binary, on the machine's own disk: small filesystems stay small.
+    binaries: tempfile::TempDir,
     mark: String,
 }
 
@@ -33,23 +35,29 @@ impl Fixture {
 
     /// Below a directory, which may be on another filesystem.
     pub fn on(user: User, below: &Path) -> Fixture {
-        let directory = tempfile::Builder::new()
-            .prefix("sandbox-tests.")
-            .tempdir_in(below)
-            .expect("a directory for the fixture");
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+        let open_directory = |below: &Path| {
+            let directory = tempfile::Builder::new()
+                .prefix("sandbox-tests.")
+                .tempdir_in(below)
+                .expect("a directory for the fixture");
+            let everyone = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(directory.path(), everyone).expect("chmod");
+            directory
+        };
+        let directory = open_directory(below);
+        let binaries = open_directory(Path::new("/var/tmp"));
         let mark = format!("FIXTURE_MARK={}", directory.path().display());
         let fixture = Fixture {
             user,
             directory,
+            binaries,
             mark,
         };
         for made in [fixture.home(), fixture.host(), fixture.source()] {
             fs::create_dir(&made).expect("mkdir");
             user.own(&made);
         }
-        fs::create_dir(fixture.base().join("bin")).expect("mkdir");
-        place(&sandbox_binary(), &fixture.base().join("bin/sandbox"));
+        place(&sandbox_binary(), &fixture.binary());
         fixture.arm();
         fixture
     }
@@ -86,7 +94,15 @@ impl Fixture {
 
     /// The binary under test, where both users reach it.
     pub fn binary(&self) -> PathBuf {
-        self.base().join("bin/sandbox")
+        self.binaries.path().join("sandbox")
+    }
+
+    /// Makes the (still empty) source a btrfs subvolume.
+    pub fn make_source_a_subvolume(&self) {
+        fs::remove_dir_all(self.source()).expect("remove the directory");
+        crate::subvolume(&self.source());
+        self.user.own(&self.source());
+        self.arm();
     }
 
     /// Puts the attacker into the source (again, when the source was replaced).

@@ -50,6 +50,18 @@ impl Snapshot {
         self
     }
 
+    /// The same without the times of directories, which change with their entries.
+    pub fn without_directory_times(mut self) -> Snapshot {
+        for entry in self
+            .0
+            .values_mut()
+            .filter(|entry| entry.kind == "directory")
+        {
+            entry.modified = (0, 0);
+        }
+        self
+    }
+
     /// Without what is at or below `name`.
     pub fn without(mut self, name: &str) -> Snapshot {
         self.0.retain(|path, _| !Path::new(path).starts_with(name));

@@ -1,0 +1,255 @@
+//! Both sides changed: promote says so (exit 5), shows which, and applies nothing until each is
+//! resolved. Nothing is ever overwritten unasked.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use sandbox_tests::{BOX, Fixture, Outcome, Snapshot, Terminal, User, as_both};
+
+const TEXT: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
+
+fn each_backend(user: User, test: impl Fn(&Fixture)) {
+    for backend in ["overlay", "copy"] {
+        let fixture = Fixture::new(user);
+        fixture.write("source/dir/file", TEXT);
+        fixture.write("source/other", "other\n");
+        fixture.create(&["--backend", backend]);
+        test(&fixture);
+    }
+}
+
+fn promote(fixture: &Fixture, options: &[&str]) -> Outcome {
+    fixture.sandbox(["promote", BOX, "--yes"].iter().chain(options))
+}
+
+/// The sandbox edits, then the source does what `meanwhile` does: a conflict on `path`, nothing
+/// applied, not even what does not conflict.
+fn conflicts(user: User, edit: &str, path: &str, meanwhile: impl Fn(&Fixture)) {
+    each_backend(user, |fixture| {
+        fixture
+            .run(&format!("{edit}; echo harmless > harmless"))
+            .succeeded();
+        meanwhile(fixture);
+        let before = Snapshot::of(&fixture.source());
+        let outcome = promote(fixture, &[]).failed(5);
+        assert!(
+            outcome.err().contains(path) || outcome.out().contains(path),
+            "{path} is not named: {outcome}"
+        );
+        Snapshot::of(&fixture.source())
+            .must_equal(&before, "a conflicting promote touched the source");
+        assert!(
+            !fixture.changes().is_empty(),
+            "the sandbox lost its changes"
+        );
+    });
+}
+
+const EDIT: &str = "sed -i s/two/TWO/ dir/file";
+
+as_both! {
+    fn a_source_edited_meanwhile(user) {
+        conflicts(user, EDIT, "dir/file", |fixture| {
+            fixture.write("source/dir/file", TEXT.replace("two", "zwei"));
+        });
+    }
+
+    /// Same length, same modification time: only the contents, or the inode's change time, tell.
+    fn a_source_edited_with_its_times_put_back(user) {
+        conflicts(user, EDIT, "dir/file", |fixture| {
+            fixture.shell("touch -r dir/file ../stamp; sed -i s/two/owt/ dir/file; touch -r ../stamp dir/file").succeeded();
+        });
+    }
+
+    /// Written in place through a mapping, as databases do.
+    fn a_source_edited_through_a_mapping(user) {
+        conflicts(user, EDIT, "dir/file", |fixture| {
+            let script = "import mmap; f = open('dir/file', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[0:3] = b'ONE'; m.flush()";
+            sandbox_tests::finish(fixture.outside("python3").args(["-c", script])).succeeded();
+        });
+    }
+
+    fn a_source_deleted_meanwhile(user) {
+        conflicts(user, EDIT, "dir/file", |fixture| {
+            fs::remove_file(fixture.source().join("dir/file")).unwrap();
+        });
+    }
+
+    fn a_source_renamed_meanwhile(user) {
+        conflicts(user, EDIT, "dir/file", |fixture| {
+            fs::rename(fixture.source().join("dir/file"), fixture.source().join("dir/moved")).unwrap();
+        });
+    }
+
+    fn a_source_chmodded_meanwhile(user) {
+        conflicts(user, "chmod 600 dir/file", "dir/file", |fixture| {
+            fs::set_permissions(fixture.source().join("dir/file"), fs::Permissions::from_mode(0o755)).unwrap();
+        });
+    }
+
+    fn a_source_whose_directory_moved_meanwhile(user) {
+        conflicts(user, EDIT, "dir", |fixture| {
+            fs::rename(fixture.source().join("dir"), fixture.source().join("elsewhere")).unwrap();
+        });
+    }
+
+    /// Another directory of the same name, with the very same file: not what the sandbox saw.
+    fn a_source_whose_directory_was_swapped_for_another(user) {
+        conflicts(user, EDIT, "dir", |fixture| {
+            fs::rename(fixture.source().join("dir"), fixture.base().join("away")).unwrap();
+            fixture.write("source/dir/file", TEXT.replace("nine", "neun"));
+        });
+    }
+
+    fn a_source_that_became_a_link(user) {
+        conflicts(user, EDIT, "dir/file", |fixture| {
+            fs::remove_file(fixture.source().join("dir/file")).unwrap();
+            symlink("../other", fixture.source().join("dir/file")).unwrap();
+        });
+    }
+
+    fn both_created_the_same_name(user) {
+        conflicts(user, "echo inside > created", "created", |fixture| {
+            fixture.write("source/created", "outside\n");
+        });
+    }
+
+    fn one_created_a_file_and_the_other_a_directory(user) {
+        conflicts(user, "mkdir created; echo x > created/inner", "created", |fixture| {
+            fixture.write("source/created", "outside\n");
+        });
+    }
+
+    fn deleted_inside_and_edited_outside(user) {
+        conflicts(user, "rm dir/file", "dir/file", |fixture| {
+            fixture.write("source/dir/file", "edited\n");
+        });
+    }
+
+    fn a_directory_deleted_inside_that_got_a_new_file_outside(user) {
+        conflicts(user, "rm -r dir", "dir", |fixture| {
+            fixture.write("source/dir/new", "would be lost\n");
+        });
+    }
+
+    fn the_same_change_on_both_sides_is_no_conflict(user) {
+        each_backend(user, |fixture| {
+            fixture.run("echo same > created; rm other").succeeded();
+            fixture.write("source/created", "same\n");
+            fs::remove_file(fixture.source().join("other")).unwrap();
+            let before = Snapshot::of(&fixture.source()).without_times();
+            promote(fixture, &[]).succeeded();
+            Snapshot::of(&fixture.source()).without_times().must_equal(&before, "equal changes");
+        });
+    }
+
+    fn changes_elsewhere_are_no_conflict(user) {
+        each_backend(user, |fixture| {
+            fixture.run(EDIT).succeeded();
+            fixture.write("source/other", "edited outside\n");
+            fixture.write("source/dir/new", "made outside\n");
+            promote(fixture, &[]).succeeded();
+            assert!(fs::read_to_string(fixture.source().join("dir/file")).unwrap().contains("TWO"));
+            assert_eq!(fs::read_to_string(fixture.source().join("other")).unwrap(), "edited outside\n");
+            assert!(fixture.source().join("dir/new").exists());
+        });
+    }
+
+    fn conflicts_are_resolved_as_the_flags_say(user) {
+        let edited = TEXT.replace("nine", "neun");
+        for (flag, has, lacks) in [
+            ("--ours", "TWO", "neun"), ("--theirs", "neun", "TWO"), ("--merge", "TWO", "nine"),
+            ("--resolve=dir/file=ours", "TWO", "neun"), ("--resolve=dir/file=theirs", "neun", "TWO"),
+            ("--resolve=dir/file=skip", "neun", "TWO"), ("--resolve=dir/file=merge", "neun", "two"),
+        ] {
+            each_backend(user, |fixture| {
+                fixture.run(&format!("{EDIT}; echo harmless > harmless")).succeeded();
+                fixture.write("source/dir/file", &edited);
+                promote(fixture, &[]).failed(5);
+                promote(fixture, &[flag]).succeeded();
+                let now = fs::read_to_string(fixture.source().join("dir/file")).unwrap();
+                assert!(now.contains(has) && !now.contains(lacks), "{flag}: {now}");
+                assert!(fixture.source().join("harmless").exists(), "{flag}: the rest was not applied");
+                fixture.ok(["promote", BOX, "--undo", "--yes"]);
+                let now = fs::read_to_string(fixture.source().join("dir/file")).unwrap();
+                assert_eq!(now, edited, "{flag}: undo gives back what the source had");
+            });
+        }
+    }
+
+    fn what_cannot_be_merged_stays_a_conflict(user) {
+        each_backend(user, |fixture| {
+            fixture.run(EDIT).succeeded();
+            fixture.write("source/dir/file", TEXT.replace("two", "zwei"));
+            let before = Snapshot::of(&fixture.source());
+            promote(fixture, &["--merge"]).failed(5);
+            Snapshot::of(&fixture.source()).must_equal(&before, "a merge that overlaps was applied");
+        });
+    }
+
+    /// At a terminal each conflict is a question, and an end of input is no answer.
+    fn at_a_terminal_each_conflict_is_asked_about(user) {
+        for (answer, expected) in [("ours\n", "TWO"), ("theirs\n", "zwei"), ("skip\n", "zwei")] {
+            let fixture = Fixture::new(user);
+            fixture.write("source/dir/file", TEXT);
+            fixture.create(&[]);
+            fixture.run(EDIT).succeeded();
+            fixture.write("source/dir/file", TEXT.replace("two", "zwei"));
+            let mut terminal = Terminal::open();
+            let mut command = fixture.command(["promote", BOX]);
+            let mut child = terminal.attach(&mut command).spawn().unwrap();
+            terminal.wait_for("dir/file");
+            terminal.enter(answer);
+            terminal.enter("y\n");
+            while child.try_wait().unwrap().is_none() {
+                terminal.shown();
+                let pid = rustix::process::Pid::from_child(&child);
+                sandbox_tests::await_exit(pid, std::time::Duration::from_millis(20));
+            }
+            let now = fs::read_to_string(fixture.source().join("dir/file")).unwrap();
+            assert!(now.contains(expected), "{answer:?}: {now}\n{}", terminal.shown());
+        }
+    }
+
+    fn without_a_terminal_nothing_is_asked_and_nothing_done(user) {
+        let fixture = Fixture::new(user);
+        fixture.write("source/file", "x\n");
+        fixture.create(&[]);
+        fixture.run("echo y > file").succeeded();
+        let before = Snapshot::of(&fixture.source());
+        let outcome = fixture.sandbox(["promote", BOX]);
+        assert!([0, 1].contains(&outcome.code()), "{outcome}");
+        let outcome = fixture.sandbox(["discard", BOX]);
+        assert_eq!(outcome.code(), 1, "{outcome}");
+        assert!(fixture.root().join(BOX).exists());
+        Snapshot::of(&fixture.source()).must_equal(&before, "it was applied unasked");
+    }
+
+    /// Undo, too, overwrites nothing that changed since.
+    fn undo_leaves_later_edits_alone(user) {
+        each_backend(user, |fixture| {
+            fixture.run("echo promoted > dir/file; echo promoted > other").succeeded();
+            promote(fixture, &[]).succeeded();
+            fixture.write("source/other", "edited after the promote\n");
+            let outcome = fixture.sandbox(["promote", BOX, "--undo", "--yes"]);
+            let other = fs::read_to_string(fixture.source().join("other")).unwrap();
+            assert_eq!(other, "edited after the promote\n", "{outcome}");
+            assert!(outcome.err().contains("other") || outcome.out().contains("other"), "{outcome}");
+        });
+    }
+
+    fn sync_keeps_the_sandboxs_edits(user) {
+        each_backend(user, |fixture| {
+            fixture.run(&format!("{EDIT}; echo mine > other")).succeeded();
+            fixture.write("source/dir/file", TEXT.replace("nine", "neun"));
+            fixture.write("source/other", "theirs\n");
+            let outcome = fixture.sandbox(["sync", BOX]);
+            let seen = fixture.run("cat dir/file other").succeeded().out();
+            assert!(seen.contains("TWO") && seen.contains("neun"), "{seen}{outcome}");
+            assert!(seen.contains("mine"), "the sandbox's edit was overwritten: {seen}");
+            let named = outcome.out() + &outcome.err();
+            assert!(named.contains("other"), "what both changed is named: {outcome}");
+        });
+    }
+}
