@@ -1,5 +1,7 @@
 //! Forwarded ports, and what all doors share.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::*;
 
 /// A gate with a port inside that leads to `server`, and the port inside. On one loopback the two
@@ -114,6 +116,16 @@ fn a_hundred_connections_are_served_at_once() {
 #[test]
 fn too_many_connections_are_refused_and_recorded() {
     let most = crate::network::gate::MOST_CONNECTIONS;
+    // Client, gate and server are one process here: it needs twice what a gate needs.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    )
+    .unwrap();
     let (gate, port) = forwarded(server(echo));
     let mut streams: Vec<_> = (0..most).map(|_| client(port)).collect();
     // The last of them is served, so all of them have been accepted.
