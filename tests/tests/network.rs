@@ -179,11 +179,13 @@ as_both! {
         assert!(TcpStream::connect(address).is_err(), "the port outlived the sandbox");
     }
 
-    /// In a network made for it: a public host by name, and names that lead to private addresses.
+    /// In networks made for it: a public host by name in one, and in the other, which is the
+    /// sandbox's host, names that lead to private addresses and to the host itself.
     fn names_are_resolved_outside_and_private_answers_refused(user) {
         let fixture = Fixture::new(user);
-        fixture.write("host/hosts", "127.0.0.1 localhost\n203.0.113.5 api.example.com\n\
-            169.254.169.254 meta.example.com\n10.1.2.3 internal.example.com\n127.0.0.1 sneaky.example.com\n");
+        fixture.write("host/hosts", "127.0.0.1 localhost\n93.184.215.14 api.example.com\n\
+            169.254.169.254 meta.example.com\n10.1.2.3 internal.example.com\n127.0.0.1 sneaky.example.com\n\
+            93.184.215.15 own.example.com\n");
         let (uid, gid) = user.ids();
         let ask = |target: &str| format!(
             "setpriv --reuid {uid} --regid {gid} --clear-groups {} run {BOX} {} through-proxy {PROXY} '{}'; echo",
@@ -193,28 +195,35 @@ as_both! {
         let attacker = fixture.attacker();
         let script = format!(
             "set -e\nip link set lo up; ip link add dummy0 type dummy; ip link set dummy0 up\n\
-             for a in 203.0.113.5 169.254.169.254 10.1.2.3; do ip addr add $a/32 dev dummy0; done\n\
-             ip route add default dev dummy0\n\
+             unshare --net sleep 300 & far=$!\n\
+             until ! [ /proc/$far/ns/net -ef /proc/self/ns/net ]; do :; done\n\
+             ip link add near type veth peer name far netns $far\n\
+             nsenter -t $far --net ip addr add 93.184.215.14/24 dev far\n\
+             nsenter -t $far --net ip link set far up\n\
+             ip addr add 93.184.215.15/24 dev near; ip link set near up\n\
+             for a in 169.254.169.254 10.1.2.3; do ip addr add $a/32 dev dummy0; done\n\
              mount --bind {base}/host/hosts /etc/hosts\n\
-             for a in 203.0.113.5 169.254.169.254 10.1.2.3 127.0.0.1; do \
+             nsenter -t $far --net {attacker} serve-tcp 93.184.215.14:80 > {base}/93.184.215.14 &\n\
+             for a in 93.184.215.15 169.254.169.254 10.1.2.3 127.0.0.1; do \
                {attacker} serve-tcp $a:80 > {base}/$a & done\n\
-             for a in 203.0.113.5 169.254.169.254 10.1.2.3 127.0.0.1; do \
+             for a in 93.184.215.14 93.184.215.15 169.254.169.254 10.1.2.3 127.0.0.1; do \
                until grep -q listening {base}/$a; do :; done; {attacker} connect-tcp $a:80 >/dev/null; done\n\
-             {api}\n{meta}\n{internal}\n{sneaky}\n{other}\nkill $(jobs -p)",
+             {api}\n{meta}\n{internal}\n{sneaky}\n{own}\n{other}\nkill $(jobs -p)",
             base = fixture.base().display(),
             attacker = attacker.display(),
             api = ask("api.example.com:80"),
             meta = ask("meta.example.com:80"),
             internal = ask("internal.example.com:80"),
             sneaky = ask("sneaky.example.com:80"),
-            other = ask("203.0.113.5:80"),
+            own = ask("own.example.com:80"),
+            other = ask("93.184.215.14:80"),
         );
         let mut command = fixture.outside(need("unshare"));
         command.uid(0).gid(0).args(["--net", "--mount", "bash", "-c", &script]);
         let outcome = finish(&mut command).succeeded();
         let answers: Vec<String> =
             outcome.out().lines().filter(|line| line.starts_with("done")).map(str::to_owned).collect();
-        assert_eq!(answers.len(), 5, "{outcome}");
+        assert_eq!(answers.len(), 6, "{outcome}");
         assert!(answers[0].contains("hello from inside"), "the named host is reached: {outcome}");
         for refused in &answers[1..] {
             assert!(!refused.contains("hello") && !refused.contains(" 200 "), "{refused}: {outcome}");

@@ -196,3 +196,22 @@ fn serve(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_socket_is_asked_only_while_something_is_wanted_of_it() {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let socket = OwnedFd::from(socket);
+        let reading = Flow::starting_with(Vec::new());
+        let holding = Flow::starting_with(vec![1]);
+        let asked = |from: &Flow, gone| interest(&socket, from, &reading, gone).map(|(_, f)| f);
+        assert_eq!(asked(&reading, false), Some(PollFlags::IN));
+        assert_eq!(asked(&reading, true), Some(PollFlags::IN));
+        // Alive it is watched even so: a reset must be noticed.
+        assert_eq!(asked(&holding, false), Some(PollFlags::empty()));
+        assert_eq!(asked(&holding, true), None);
+    }
+}
