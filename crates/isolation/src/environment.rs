@@ -1,6 +1,6 @@
 //! Which of the caller's variables reach the sandbox.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use sandbox_model::Settings;
 
@@ -11,5 +11,224 @@ pub fn inside(
     settings: &Settings,
     ours: &[(&str, OsString)],
 ) -> Vec<(OsString, OsString)> {
-    todo!("{settings:?} {ours:?} {}", caller.into_iter().count())
+    let passes = |name: &OsStr| match settings.clean_env {
+        true => is_essential(name),
+        false => !is_secret(name) && !leads_to_a_socket(name),
+    };
+    let mut inside: Vec<(OsString, OsString)> = caller
+        .into_iter()
+        .filter(|(name, _)| passes(name))
+        .collect();
+    let mut set = |name: OsString, value: OsString| {
+        inside.retain(|(existing, _)| *existing != name);
+        inside.push((name, value));
+    };
+    for (name, value) in ours {
+        set((*name).into(), value.clone());
+    }
+    for variable in &settings.env {
+        set((&variable.name).into(), (&variable.value).into());
+    }
+    inside
+}
+
+/// What is left of the caller's environment with `--clean-env`.
+fn is_essential(name: &OsStr) -> bool {
+    const ESSENTIAL: [&str; 11] = [
+        "COLORTERM",
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LOGNAME",
+        "NO_COLOR",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TZ",
+        "USER",
+    ];
+    let name = name.to_string_lossy();
+    ESSENTIAL.contains(&name.as_ref()) || name.starts_with("LC_")
+}
+
+/// Names that usually hold something to be kept.
+fn is_secret(name: &OsStr) -> bool {
+    const ANYWHERE: [&str; 9] = [
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "CREDENTIAL",
+        "APIKEY",
+        "PRIVATE_KEY",
+        "ACCESS_KEY",
+    ];
+    const ENDS: [&str; 8] = [
+        "_KEY", "_PASS", "_PAT", "_PWD", "_AUTH", "_DSN", "_COOKIE", "_CREDS",
+    ];
+    const STARTS: [&str; 8] = [
+        "AWS_",
+        "AZURE_",
+        "DIGITALOCEAN_",
+        "DOCKER_AUTH",
+        "KUBE",
+        "VAULT_",
+        "OP_SESSION",
+        "BW_",
+    ];
+    const EXACT: [&str; 9] = [
+        "DATABASE_URL",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "MONGODB_URI",
+        "MYSQL_PWD",
+        "NETRC",
+        "PGPASSFILE",
+        "REDIS_URL",
+        "SSH_ASKPASS",
+        "GIT_ASKPASS",
+    ];
+    let name = name.to_string_lossy().to_uppercase();
+    EXACT.contains(&name.as_str())
+        || ANYWHERE.iter().any(|part| name.contains(part))
+        || STARTS.iter().any(|start| name.starts_with(start))
+        || (ENDS.iter().any(|end| name.ends_with(end)) && name != "OLD_PWD")
+}
+
+/// Names of doors out of the sandbox: agents, buses, displays, daemons.
+fn leads_to_a_socket(name: &OsStr) -> bool {
+    const EXACT: [&str; 25] = [
+        "ALACRITTY_SOCKET",
+        "AT_SPI_BUS_ADDRESS",
+        "CONTAINER_HOST",
+        "DISPLAY",
+        "DOCKER_HOST",
+        "GNOME_KEYRING_CONTROL",
+        "GPG_AGENT_INFO",
+        "I3SOCK",
+        "ICEAUTHORITY",
+        "INVOCATION_ID",
+        "JOURNAL_STREAM",
+        "KITTY_LISTEN_ON",
+        "LISTEN_FDS",
+        "LISTEN_PID",
+        "NOTIFY_SOCKET",
+        "NVIM_LISTEN_ADDRESS",
+        "PULSE_SERVER",
+        "SESSION_MANAGER",
+        "SSH_AGENT_PID",
+        "SSH_AUTH_SOCK",
+        "STY",
+        "SWAYSOCK",
+        "TMUX",
+        "XAUTHORITY",
+        "XDG_RUNTIME_DIR",
+    ];
+    const STARTS: [&str; 7] = [
+        "DBUS_",
+        "PIPEWIRE_",
+        "VSCODE_",
+        "WAYLAND_",
+        "WEZTERM_",
+        "ZELLIJ",
+        "HYPRLAND_",
+    ];
+    let name = name.to_string_lossy();
+    EXACT.contains(&name.as_ref())
+        || STARTS.iter().any(|start| name.starts_with(start))
+        || name.ends_with("_SOCK")
+        || name.ends_with("_SOCKET")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandbox_model::EnvVar;
+
+    fn names(caller: &[&str], settings: &Settings) -> Vec<String> {
+        let caller = caller
+            .iter()
+            .map(|name| (OsString::from(name), OsString::from("value")));
+        let inside = inside(caller, settings, &[]);
+        inside
+            .into_iter()
+            .map(|(name, _)| name.into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn secrets_and_sockets_stay_outside() {
+        let withheld = [
+            "GITHUB_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_PROFILE",
+            "OPENAI_API_KEY",
+            "DB_PASSWORD",
+            "npm_config__authToken",
+            "SSH_AUTH_SOCK",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DOCKER_HOST",
+            "DISPLAY",
+            "WAYLAND_DISPLAY",
+            "XDG_RUNTIME_DIR",
+            "MYSQL_PWD",
+            "TMUX",
+            "PGPASSWORD",
+        ];
+        assert_eq!(names(&withheld, &Settings::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn ordinary_variables_pass() {
+        let passing = [
+            "PATH",
+            "HOME",
+            "LANG",
+            "TERM",
+            "EDITOR",
+            "CARGO_HOME",
+            "PWD",
+            "OLDPWD",
+            "KEYBOARD",
+            "MANPATH",
+            "XDG_CONFIG_HOME",
+            "GOPATH",
+            "MONKEY",
+            "COMPASS",
+            "AUTHOR",
+            "SHELL",
+        ];
+        assert_eq!(names(&passing, &Settings::default()), passing);
+    }
+
+    #[test]
+    fn a_clean_environment_has_the_essentials_only() {
+        let settings = Settings {
+            clean_env: true,
+            ..Settings::default()
+        };
+        let inside = names(
+            &["PATH", "HOME", "LC_ALL", "CARGO_HOME", "EDITOR"],
+            &settings,
+        );
+        assert_eq!(inside, ["PATH", "HOME", "LC_ALL"]);
+    }
+
+    #[test]
+    fn what_the_user_sets_wins_even_over_ours_and_over_secrecy() {
+        let variable = |name: &str| EnvVar {
+            name: name.to_owned(),
+            value: "mine".to_owned(),
+        };
+        let settings = Settings {
+            env: vec![variable("API_TOKEN"), variable("PATH")],
+            ..Settings::default()
+        };
+        let caller = [("API_TOKEN", "theirs"), ("PATH", "/bin")];
+        let caller = caller.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let inside = inside(caller, &settings, &[("IN_SANDBOX", "1".into())]);
+        let expected = [("IN_SANDBOX", "1"), ("API_TOKEN", "mine"), ("PATH", "mine")];
+        let expected = expected.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        assert_eq!(inside, expected);
+    }
 }

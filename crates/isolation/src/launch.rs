@@ -1,44 +1,33 @@
-//! Starting a command behind its walls, and waiting for it.
+//! Starting a command behind its walls.
+//!
+//! The launcher plans, clones the init into new namespaces (or into those of a live run), and waits
+//! for the one message that says that the command runs. What can be known before the clone is done
+//! before it, so that errors are told in full and the init has little to do.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use sandbox_model::{Class, Failure};
+use rustix::fs::Mode;
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone};
+use sandbox_linux::signal::{self, Mask};
+use sandbox_linux::{exec, message, seccomp};
+use sandbox_model::{Class, Failure, Network, Wall};
 use thiserror::Error;
 
-use crate::network::Refused;
-use crate::policy::Policy;
-use crate::runs::Runs;
-
-/// A command that runs. Dropping it kills everything it started.
-#[derive(Debug)]
-pub struct Run {
-    /// The other end of its terminal, for [`crate::policy::Terminal::New`].
-    pub master: Option<OwnedFd>,
-}
-
-/// How a command ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// Its exit status or signal.
-    pub status: Status,
-    /// The size limit stopped it: bytes used when it was stopped.
-    pub over_size: Option<u64>,
-    /// The memory limit killed something inside.
-    pub out_of_memory: bool,
-    /// Connections that the proxy refused.
-    pub refused: Vec<Refused>,
-}
-
-/// An exit status or a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// `exit(n)`.
-    Exited(i32),
-    /// Killed by this signal.
-    Signalled(i32),
-}
+use crate::command::Prepared;
+use crate::control::{self, Report};
+use crate::explain;
+use crate::facts::{self, Facts};
+use crate::init::{self, Listeners, Task};
+use crate::limits::Enforcer;
+use crate::network::{Doors, Gate, PROXY_PORT, proxy_variables};
+use crate::perform::Host;
+use crate::plan;
+use crate::policy::{Policy, Terminal};
+use crate::runs::{Donor, LaunchLock, LiveRun, Record, Runs};
+use crate::step::Failed;
+pub use crate::wait::{Ended, Run, Status};
 
 /// Why a command could not be started. Nothing is left behind.
 #[derive(Debug, Error)]
@@ -101,28 +90,384 @@ pub enum LaunchError {
 
 impl Failure for LaunchError {
     fn class(&self) -> Class {
-        todo!()
+        match self {
+            LaunchError::Step { source, .. } | LaunchError::Exec { source, .. } => {
+                Class::of_io(source)
+            }
+            LaunchError::Wall { .. } => Class::Permission,
+            LaunchError::Joined { .. } => Class::Busy,
+            LaunchError::Limit { .. } | LaunchError::Path { .. } => Class::General,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            LaunchError::Step { hint, .. } => hint.clone(),
+            LaunchError::Limit { hint, .. } | LaunchError::Wall { hint, .. } => Some(hint.clone()),
+            LaunchError::Joined { .. } => {
+                Some("wait for it to end, or run with the same settings".to_owned())
+            }
+            LaunchError::Exec { .. } | LaunchError::Path { .. } => None,
+        }
     }
 }
+
+/// Signals that are passed on, or kept from ending the launcher before the command has ended.
+pub(crate) const SIGNALS: [i32; 7] = {
+    use rustix::process::Signal;
+    [
+        Signal::TERM.as_raw(),
+        Signal::HUP.as_raw(),
+        Signal::INT.as_raw(),
+        Signal::QUIT.as_raw(),
+        Signal::USR1.as_raw(),
+        Signal::USR2.as_raw(),
+        Signal::WINCH.as_raw(),
+    ]
+};
 
 /// Starts `policy`'s command, joining a live run's namespaces where there is one. `lock` is the
 /// sandbox's shared lock: the init inside keeps a duplicate, so the sandbox stays busy until its
 /// last process is gone. Must be called while the process has a single thread.
 pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run, LaunchError> {
-    todo!("{policy:?} {runs:?} {lock:?}")
+    // The init inherits the descriptor itself by being forked; exec closes it in the command.
+    let _held_by_init = lock;
+    if policy.settings.wall == Wall::Landlock {
+        return crate::unwalled::launch(policy, runs);
+    }
+    let enforcer = Enforcer::prepare(policy)?;
+    let facts = facts::look(policy)?;
+    let mutex = runs.lock_launches().map_err(records(runs))?;
+    let mask = Blocked::new().map_err(step("block signals"))?;
+    loop {
+        let donor = runs.donor().map_err(records(runs))?;
+        if let Some(donor) = &donor {
+            donor.check(policy)?;
+        }
+        match attempt(policy, &facts, donor.as_ref(), &enforcer, &mask)? {
+            // The run we wanted to join ended meanwhile.
+            None => continue,
+            Some(started) => return finish(policy, runs, started, enforcer, mask, mutex),
+        }
+    }
 }
 
-impl Run {
-    /// Passes a signal on to the command.
-    pub fn signal(&self, signal: i32) -> io::Result<()> {
-        todo!("{signal}")
-    }
+/// Signals blocked since before the clone, so that none is lost; unblocked when dropped.
+#[derive(Debug)]
+pub(crate) struct Blocked {
+    pub(crate) before: Mask,
+}
 
-    /// Waits for the command to end and everything it started to be gone. Meanwhile serves the
-    /// network gate and the size limit, and passes on the signals the caller got (SIGTERM, SIGHUP,
-    /// SIGUSR1, SIGUSR2, SIGWINCH; SIGINT and SIGQUIT from the terminal reach the command by
-    /// themselves and are ignored here).
-    pub fn wait(self) -> io::Result<Ended> {
-        todo!()
+impl Blocked {
+    pub(crate) fn new() -> io::Result<Blocked> {
+        Ok(Blocked {
+            before: signal::block(&SIGNALS)?,
+        })
     }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        let _ = signal::restore(&self.before);
+    }
+}
+
+/// Sockets between the launcher and the init.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    pub(crate) ours: Ends,
+    pub(crate) theirs: Ends,
+}
+
+/// One side's ends of them.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    /// For reports.
+    pub(crate) control: OwnedFd,
+    /// For requests of sockets.
+    pub(crate) door: Option<OwnedFd>,
+}
+
+impl Channels {
+    fn new(door: bool) -> io::Result<Channels> {
+        let (control, their_control) = message::pair()?;
+        let (door, their_door) = if door { Some(message::pair()?) } else { None }.unzip();
+        Ok(Channels {
+            ours: Ends { control, door },
+            theirs: Ends {
+                control: their_control,
+                door: their_door,
+            },
+        })
+    }
+}
+
+/// An init that reported its command running.
+struct Started {
+    init: Child,
+    control: OwnedFd,
+    descriptors: Vec<OwnedFd>,
+    door: Option<OwnedFd>,
+}
+
+fn attempt(
+    policy: &Policy,
+    facts: &Facts,
+    donor: Option<&Donor>,
+    enforcer: &Enforcer,
+    mask: &Blocked,
+) -> Result<Option<Started>, LaunchError> {
+    let task = task(policy, facts, donor.is_some(), enforcer, mask)?;
+    let channels = Channels::new(wants_door(policy)).map_err(step("make a socket pair"))?;
+    let (init, ours) = match donor {
+        None => fresh(policy, &task, channels)?,
+        Some(donor) => match donor.join(&task, channels) {
+            Ok(joined) => joined,
+            Err(failed) if failed.means_gone() => return Ok(None),
+            Err(failed) => return Err(explain(policy, &task, failed)),
+        },
+    };
+    let Ends { control, door } = ours;
+    if task.wait_for_limits {
+        let pid = init.pid.as_raw_nonzero().get();
+        if let Err(error) = enforcer.place(pid) {
+            init.kill();
+            let _ = init.wait();
+            return Err(error);
+        }
+        message::send(&control, control::GO, &[]).map_err(step("start the init"))?;
+    }
+    let failed = match control::receive(&control) {
+        Ok(Report::Ready(descriptors)) => {
+            return Ok(Some(Started {
+                init,
+                control,
+                descriptors,
+                door,
+            }));
+        }
+        Ok(Report::Failed(failed)) => explain(policy, &task, failed),
+        Ok(_) => gone(&init),
+        Err(error) => step("hear from the init")(error),
+    };
+    init.kill();
+    let _ = init.wait();
+    Err(failed)
+}
+
+fn gone(init: &Child) -> LaunchError {
+    let status = init
+        .wait()
+        .ok()
+        .and_then(|status| status.terminating_signal());
+    let reason = match status {
+        Some(signal) => format!("it was killed by signal {signal}"),
+        None => "it ended".to_owned(),
+    };
+    step("set up the sandbox")(io::Error::other(reason))
+}
+
+fn fresh(policy: &Policy, task: &Task, channels: Channels) -> Result<(Child, Ends), LaunchError> {
+    let mut namespaces = Namespaces::NEWNS
+        | Namespaces::NEWPID
+        | Namespaces::NEWIPC
+        | Namespaces::NEWUTS
+        | Namespaces::NEWCGROUP;
+    if !task.privileged {
+        namespaces |= Namespaces::NEWUSER;
+    }
+    if matches!(policy.settings.network, Network::Isolated { .. }) {
+        namespaces |= Namespaces::NEWNET;
+    }
+    let Channels { ours, theirs } = channels;
+    clone(namespaces, Parent::Caller, ours, || {
+        init::run(task, &theirs.control, theirs.door)
+    })
+    .map_err(|error| explain::no_namespaces(&error))
+}
+
+fn wants_door(policy: &Policy) -> bool {
+    matches!(&policy.settings.network, Network::Isolated { publish, .. } if !publish.is_empty())
+}
+
+fn task(
+    policy: &Policy,
+    facts: &Facts,
+    joined: bool,
+    enforcer: &Enforcer,
+    mask: &Blocked,
+) -> Result<Task, LaunchError> {
+    let plan = if joined {
+        plan::joined(policy, facts)
+    } else {
+        plan::plan(policy, facts)
+    };
+    let network = match &policy.settings.network {
+        Network::Host => None,
+        Network::Isolated { ports, hosts, .. } => Some(Listeners {
+            ports: ports.clone(),
+            proxy: !hosts.is_empty(),
+            fresh: !joined,
+        }),
+    };
+    let ids = || {
+        (
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+        )
+    };
+    Ok(Task {
+        host: if joined { Host::Sealed } else { Host::Open },
+        privileged: facts.privileged,
+        map: (!facts.privileged && !joined).then(ids),
+        hostname: (!joined).then(|| policy.name.as_str().to_owned()),
+        network,
+        terminal: policy.terminal,
+        wait_for_limits: enforcer.needs_placing(),
+        prepared: Prepared {
+            command: command(policy)?,
+            filter: seccomp::filter(),
+            directories: vec![policy.cwd.clone(), policy.source.clone()],
+            writable: plan.writable.clone(),
+            readable: vec![PathBuf::from("/")],
+            mask: mask.before,
+            umask: current_umask(),
+            limits: enforcer.own(facts.privileged),
+        },
+        plan,
+    })
+}
+
+pub(crate) fn command(policy: &Policy) -> Result<exec::Command, LaunchError> {
+    let mut environment = policy.env.clone();
+    if let Network::Isolated { hosts, .. } = &policy.settings.network
+        && !hosts.is_empty()
+    {
+        for (name, value) in proxy_variables() {
+            environment.retain(|(existing, _)| existing != name);
+            environment.push((name.into(), value.into()));
+        }
+    }
+    exec::Command::new(&policy.command, &environment).map_err(|source| exec_error(policy, source))
+}
+
+pub(crate) fn exec_error(policy: &Policy, source: io::Error) -> LaunchError {
+    let command = policy
+        .command
+        .first()
+        .map(|name| name.to_string_lossy().into_owned());
+    LaunchError::Exec {
+        command: command.unwrap_or_default(),
+        source,
+    }
+}
+
+/// The kernel only tells it by changing it.
+pub(crate) fn current_umask() -> Mode {
+    let mask = rustix::process::umask(Mode::empty());
+    rustix::process::umask(mask);
+    mask
+}
+
+fn finish(
+    policy: &Policy,
+    runs: &Runs,
+    started: Started,
+    enforcer: Enforcer,
+    mask: Blocked,
+    mutex: LaunchLock,
+) -> Result<Run, LaunchError> {
+    let Started {
+        init,
+        control,
+        descriptors,
+        door,
+    } = started;
+    let mut descriptors = descriptors.into_iter();
+    let command = descriptors.next();
+    let master = match policy.terminal {
+        Terminal::Inherit => None,
+        Terminal::New => descriptors.next(),
+    };
+    let run = LiveRun::of(policy, init.pid.as_raw_nonzero().get());
+    let record = match Record::write(runs, &run) {
+        Ok(record) => record,
+        Err(error) => {
+            init.kill();
+            let _ = init.wait();
+            return Err(records(runs)(error));
+        }
+    };
+    drop(mutex);
+    let gate = match gate(policy, descriptors, door) {
+        Ok(gate) => gate,
+        Err(error) => {
+            init.kill();
+            let _ = init.wait();
+            return Err(step("open the network gate")(error));
+        }
+    };
+    Ok(Run::new(
+        init, control, command, master, gate, record, enforcer, mask,
+    ))
+}
+
+fn gate(
+    policy: &Policy,
+    mut listeners: impl Iterator<Item = OwnedFd>,
+    sockets: Option<OwnedFd>,
+) -> io::Result<Option<Gate>> {
+    let Network::Isolated {
+        ports,
+        hosts,
+        publish,
+    } = &policy.settings.network
+    else {
+        return Ok(None);
+    };
+    if ports.is_empty() && hosts.is_empty() && publish.is_empty() {
+        return Ok(None);
+    }
+    let ports = ports
+        .iter()
+        .map(|port| (*port, listeners.by_ref().take(2).collect()))
+        .collect();
+    let proxy = if hosts.is_empty() {
+        None
+    } else {
+        listeners.next()
+    };
+    debug_assert!(
+        proxy.is_some() == !hosts.is_empty(),
+        "no listener at {PROXY_PORT}"
+    );
+    let doors = Doors {
+        ports,
+        proxy,
+        hosts: hosts.clone(),
+        publish: publish.clone(),
+        sockets,
+    };
+    Gate::open(doors).map(Some)
+}
+
+pub(crate) fn step(step: &'static str) -> impl Fn(io::Error) -> LaunchError {
+    move |source| LaunchError::Step {
+        step: step.to_owned(),
+        source,
+        hint: None,
+    }
+}
+
+pub(crate) fn records(runs: &Runs) -> impl Fn(io::Error) -> LaunchError {
+    let step = format!("keep a record of the run in {}", runs.dir().display());
+    move |source| LaunchError::Step {
+        step: step.clone(),
+        source,
+        hint: None,
+    }
+}
+
+fn explain(policy: &Policy, task: &Task, failed: Failed) -> LaunchError {
+    explain::failed(policy, &task.plan, task.privileged, failed)
 }

@@ -5,16 +5,30 @@
 //! execs the command. The library prints nothing and reads no environment variable.
 #![forbid(unsafe_code)]
 
+mod command;
+mod control;
+mod devices;
 pub mod environment;
+mod explain;
+pub mod facts;
 pub mod home;
+mod init;
+mod join;
 pub mod launch;
 pub mod limits;
 pub mod network;
+mod pause;
+mod perform;
 pub mod plan;
 pub mod policy;
 pub mod probe;
+mod processes;
 pub mod runs;
+mod step;
+mod unwalled;
+mod wait;
 
-pub use launch::{Ended, LaunchError, Run, launch};
+pub use launch::{LaunchError, launch};
 pub use policy::{Home, Policy, Terminal};
 pub use runs::{LiveRun, Runs};
+pub use wait::{Ended, Run, Status};

@@ -1,1 +1,297 @@
-//! The launch plan: every mount, rule and switch in order, as data.
+//! The launch plan: every mount in order, and every place that may be written, as data.
+//!
+//! Planning is pure: what it needs to know of the host is in [`Facts`]. The rule for what is seen
+//! at a path is that the deepest path that was named decides; so operations are sorted by depth and
+//! each covers what its ancestors put there. Performing a plan is [`crate::perform`]'s job.
+
+use std::path::{Path, PathBuf};
+
+use sandbox_linux::mount::{Access, MountPoint};
+use sandbox_model::{OverlayXattr, WorkspaceMount};
+
+use crate::facts::Facts;
+use crate::policy::Policy;
+
+/// One mount inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// Where.
+    pub target: PathBuf,
+    /// What.
+    pub mount: Mount,
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mount {
+    /// An empty tmpfs, with this mode.
+    Scratch(u32),
+    /// A minimal `/dev`.
+    Devices,
+    /// The processes of the sandbox; for real root with everything that changes the host covered.
+    Processes(Kernel),
+    /// A copy-on-write view.
+    Overlay {
+        /// What shines through.
+        lower: PathBuf,
+        /// Where changes go.
+        upper: PathBuf,
+        /// The overlay's scratch.
+        work: PathBuf,
+        /// Where it keeps its marks.
+        xattr: OverlayXattr,
+    },
+    /// A path of the host.
+    Bind {
+        /// Which.
+        source: PathBuf,
+        /// To do what with.
+        access: Access,
+        /// A directory or a file.
+        kind: MountPoint,
+    },
+    /// Emptiness, read-only.
+    Cover(MountPoint),
+}
+
+/// How much of `/proc` beside the processes is left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// All of it: the modes keep an ordinary user out.
+    Open,
+    /// What real root could change the host with is read-only.
+    ReadOnly,
+}
+
+/// All mounts, and what follows from them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order in which they are attached.
+    pub operations: Vec<Operation>,
+    /// Beneath these writing is allowed; all else may be read and executed only.
+    pub writable: Vec<PathBuf>,
+}
+
+/// Fresh directories that replace the host's: a read-only mount does not stop a connect to a socket
+/// in them.
+const SCRATCH: [(&str, u32); 3] = [("/run", 0o755), ("/tmp", 0o1777), ("/var/tmp", 0o1777)];
+
+/// The mounts for `policy`.
+pub fn plan(policy: &Policy, facts: &Facts) -> Plan {
+    let source = policy.source.as_path();
+    let mut operations = system(facts);
+    operations.retain(|operation| operation.target != source);
+    operations.extend(home(policy, facts));
+    operations.extend(worktree(facts, &operations));
+    operations.extend(covers(policy, facts));
+    operations.push(Operation {
+        target: source.to_owned(),
+        mount: workspace(policy),
+    });
+    operations.extend(exposures(facts));
+    // Stable: of two at one path the later one above stays the later one, and is seen.
+    operations.sort_by_key(|operation| operation.target.components().count());
+    let writable = writable(&operations);
+    Plan {
+        operations,
+        writable,
+    }
+}
+
+/// The plan of a run that joins another's mounts: all it needs of its own is its processes.
+pub fn joined(policy: &Policy, facts: &Facts) -> Plan {
+    let Plan {
+        operations,
+        writable,
+    } = plan(policy, facts);
+    let own = |operation: &Operation| matches!(operation.mount, Mount::Processes(_));
+    Plan {
+        operations: operations.into_iter().filter(own).collect(),
+        writable,
+    }
+}
+
+fn system(facts: &Facts) -> Vec<Operation> {
+    let kernel = if facts.privileged {
+        Kernel::ReadOnly
+    } else {
+        Kernel::Open
+    };
+    let mut operations = vec![
+        Operation {
+            target: "/dev".into(),
+            mount: Mount::Devices,
+        },
+        Operation {
+            target: "/proc".into(),
+            mount: Mount::Processes(kernel),
+        },
+    ];
+    let separate = facts.separate_var_run.then_some(("/var/run", 0o755));
+    for (target, mode) in SCRATCH.into_iter().chain(separate) {
+        if !facts
+            .missing
+            .iter()
+            .any(|missing| missing == Path::new(target))
+        {
+            operations.push(Operation {
+                target: target.into(),
+                mount: Mount::Scratch(mode),
+            });
+        }
+    }
+    operations
+}
+
+fn home(policy: &Policy, facts: &Facts) -> Vec<Operation> {
+    // A sandbox of the home itself, or of what contains it, shows it: that is what was asked for.
+    let Some(home) = &facts.home else {
+        return Vec::new();
+    };
+    if home.path.starts_with(&policy.source) {
+        return Vec::new();
+    }
+    let root = Mount::Bind {
+        source: home.root.clone(),
+        access: Access::Writable,
+        kind: MountPoint::Directory,
+    };
+    let xattr = if facts.privileged {
+        OverlayXattr::Trusted
+    } else {
+        OverlayXattr::User
+    };
+    let mut operations = vec![Operation {
+        target: home.path.clone(),
+        mount: root,
+    }];
+    let open = |target: &Path| !target.starts_with(&policy.source);
+    for entry in home.entries.iter().filter(|entry| open(&entry.path)) {
+        let mount = Mount::Overlay {
+            lower: entry.path.clone(),
+            upper: entry.upper.clone(),
+            work: entry.work.clone(),
+            xattr,
+        };
+        operations.push(Operation {
+            target: entry.path.clone(),
+            mount,
+        });
+    }
+    for file in home.identity.iter().filter(|file| open(file)) {
+        let mount = Mount::Bind {
+            source: file.clone(),
+            access: Access::ReadOnly,
+            kind: MountPoint::File,
+        };
+        operations.push(Operation {
+            target: file.clone(),
+            mount,
+        });
+    }
+    operations
+}
+
+/// A git worktree's own repository, where it would be covered.
+fn worktree(facts: &Facts, operations: &[Operation]) -> Option<Operation> {
+    let repository = facts.repository.as_ref()?;
+    let covered = operations.iter().any(|operation| {
+        repository.starts_with(&operation.target) && !matches!(operation.mount, Mount::Devices)
+    });
+    covered.then(|| Operation {
+        target: repository.clone(),
+        mount: Mount::Bind {
+            source: repository.clone(),
+            access: Access::ReadOnly,
+            kind: MountPoint::Directory,
+        },
+    })
+}
+
+fn covers(policy: &Policy, facts: &Facts) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for hidden in &facts.hidden {
+        if hidden.path != policy.source {
+            let mount = Mount::Cover(hidden.kind);
+            operations.push(Operation {
+                target: hidden.path.clone(),
+                mount,
+            });
+        }
+    }
+    operations
+}
+
+fn workspace(policy: &Policy) -> Mount {
+    match policy.workspace.clone() {
+        WorkspaceMount::Overlay {
+            lower,
+            upper,
+            work,
+            xattr,
+        } => Mount::Overlay {
+            lower,
+            upper,
+            work,
+            xattr,
+        },
+        WorkspaceMount::Bind { dir } => Mount::Bind {
+            source: dir,
+            access: Access::Writable,
+            kind: MountPoint::Directory,
+        },
+    }
+}
+
+fn exposures(facts: &Facts) -> Vec<Operation> {
+    let operation = |exposed: &crate::facts::Exposed| Operation {
+        target: exposed.path.clone(),
+        mount: Mount::Bind {
+            source: exposed.path.clone(),
+            access: if exposed.writable {
+                Access::Writable
+            } else {
+                Access::ReadOnly
+            },
+            kind: exposed.kind,
+        },
+    };
+    facts.exposed.iter().map(operation).collect()
+}
+
+fn writable(operations: &[Operation]) -> Vec<PathBuf> {
+    let may_write = |mount: &Mount| match mount {
+        Mount::Bind { access, .. } => *access == Access::Writable,
+        Mount::Cover(_) => false,
+        _ => true,
+    };
+    let mut places: Vec<PathBuf> = Vec::new();
+    for operation in operations
+        .iter()
+        .filter(|operation| may_write(&operation.mount))
+    {
+        if !places
+            .iter()
+            .any(|place| operation.target.starts_with(place))
+        {
+            places.push(operation.target.clone());
+        }
+    }
+    places
+}
+
+impl Operation {
+    /// What is done, for an error message: "mount the overlay at /home/ada/app".
+    pub fn describe(&self) -> String {
+        let target = self.target.display();
+        match &self.mount {
+            Mount::Scratch(_) => format!("mount a fresh {target}"),
+            Mount::Devices => format!("make a minimal {target}"),
+            Mount::Processes(_) => format!("mount a fresh {target}"),
+            Mount::Overlay { .. } => format!("mount the overlay at {target}"),
+            Mount::Bind { source, .. } if *source == self.target => format!("expose {target}"),
+            Mount::Bind { .. } => format!("bind the workspace's files at {target}"),
+            Mount::Cover(_) => format!("hide {target}"),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The last steps of the command's own process, from its fork to its exec.
+
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit};
+use sandbox_linux::landlock::{Domain, Grant};
+use sandbox_linux::seccomp::{self, Instruction};
+use sandbox_linux::signal::{self, Mask};
+use sandbox_linux::{capabilities, exec, message, terminal};
+
+use crate::step::{Failed, Step};
+
+/// All that the command's process needs, made ready before the fork.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The program.
+    pub command: exec::Command,
+    /// The system-call filter.
+    pub filter: Vec<Instruction>,
+    /// Working directories, the best first.
+    pub directories: Vec<PathBuf>,
+    /// Where writing is allowed.
+    pub writable: Vec<PathBuf>,
+    /// Where reading is allowed.
+    pub readable: Vec<PathBuf>,
+    /// The signals that were blocked before the launch.
+    pub mask: Mask,
+    /// The file mode mask before the launch.
+    pub umask: Mode,
+    /// Limits that the process puts on itself.
+    pub limits: Vec<(Resource, u64)>,
+}
+
+/// Whether the command's process has to wait for its user namespace's maps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mapped {
+    /// They are there.
+    Already,
+    /// The init writes them and then says so.
+    ByInit,
+}
+
+/// Becomes the command. `channel` leads to the init and closes when exec succeeds.
+pub fn become_it(
+    prepared: &Prepared,
+    channel: BorrowedFd<'_>,
+    slave: Option<BorrowedFd<'_>>,
+    mapped: Mapped,
+) -> Result<Infallible, Failed> {
+    if mapped == Mapped::ByInit {
+        let outcome = message::receive(channel, &mut [0; 1]).map_err(Step::Identity.failed())?;
+        if outcome.0 == 0 {
+            return Err(Step::Identity.failed()(io::ErrorKind::BrokenPipe.into()));
+        }
+    }
+    if let Some(slave) = slave {
+        terminal::take_over(slave).map_err(Step::Terminal.failed())?;
+    }
+    rustix::process::umask(prepared.umask);
+    enter_directory(&prepared.directories).map_err(Step::Directory.failed())?;
+    limit(&prepared.limits).map_err(Step::Limits.failed())?;
+    let domain = domain(prepared).map_err(Step::Landlock.failed())?;
+    capabilities::drop_all().map_err(Step::Privileges.failed())?;
+    domain.enter().map_err(Step::Landlock.failed())?;
+    exec::close_on_exec_from(3).map_err(Step::Privileges.failed())?;
+    signal::default_action(rustix::process::Signal::PIPE.as_raw());
+    signal::restore(&prepared.mask).map_err(Step::Privileges.failed())?;
+    seccomp::attach(&prepared.filter).map_err(Step::Filter.failed())?;
+    prepared.command.exec().map_err(Step::Exec.failed())
+}
+
+/// By path and only now: a working directory from before the mounts is the raw source.
+fn enter_directory(directories: &[PathBuf]) -> io::Result<()> {
+    let mut outcome = Err(io::ErrorKind::NotFound.into());
+    for directory in directories {
+        outcome = rustix::process::chdir(directory).map_err(io::Error::from);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+fn limit(limits: &[(Resource, u64)]) -> io::Result<()> {
+    for (resource, most) in limits {
+        let before = rustix::process::getrlimit(*resource);
+        let most = before.maximum.map_or(*most, |before| before.min(*most));
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        rustix::process::setrlimit(*resource, limit)?;
+    }
+    Ok(())
+}
+
+fn domain(prepared: &Prepared) -> io::Result<Domain> {
+    let mut domain = Domain::new()?;
+    let places = prepared.readable.iter().map(|path| (path, Grant::Read));
+    let places = places.chain(prepared.writable.iter().map(|path| (path, Grant::Write)));
+    for (path, grant) in places {
+        let place = match open_place(path) {
+            // What was exposed or made by a run that is joined may be gone by now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            outcome => outcome?,
+        };
+        domain = domain.allow(place.as_fd(), grant)?;
+    }
+    Ok(domain)
+}
+
+fn open_place(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}

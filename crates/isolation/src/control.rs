@@ -1,0 +1,86 @@
+//! What the launcher and the init say to each other.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use sandbox_linux::message;
+
+use crate::launch::Status;
+use crate::step::{ENCODED, Failed};
+
+/// A message from the init.
+#[derive(Debug)]
+pub enum Report {
+    /// The init of a joined run has this pid; its pidfd comes along.
+    Joined(i32, OwnedFd),
+    /// The command runs. Its pidfd, then what else was asked for: terminal, listeners.
+    Ready(Vec<OwnedFd>),
+    /// A step failed; nothing runs.
+    Failed(Failed),
+    /// The command ended.
+    Ended(Status),
+    /// The init is gone.
+    Gone,
+}
+
+const JOINED: u8 = b'J';
+const READY: u8 = b'R';
+const FAILED: u8 = b'F';
+const EXITED: u8 = b'E';
+const SIGNALLED: u8 = b'S';
+
+/// The launcher's word that the init may go on: its limits are in place.
+pub const GO: &[u8] = b"G";
+
+/// Says that the command runs.
+pub fn send_ready(control: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    message::send(control, &[READY], descriptors)
+}
+
+/// Says which process the init of a joined run is.
+pub fn send_joined(control: impl AsFd, pid: i32, pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    message::send(control, &with_number(JOINED, pid), &[pidfd])
+}
+
+/// Says what failed.
+pub fn send_failed(control: impl AsFd, failed: &Failed) -> io::Result<()> {
+    let mut bytes = vec![FAILED];
+    bytes.extend(failed.encode());
+    message::send(control, &bytes, &[])
+}
+
+/// Says how the command ended.
+pub fn send_ended(control: impl AsFd, status: Status) -> io::Result<()> {
+    let bytes = match status {
+        Status::Exited(code) => with_number(EXITED, code),
+        Status::Signalled(signal) => with_number(SIGNALLED, signal),
+    };
+    message::send(control, &bytes, &[])
+}
+
+fn with_number(kind: u8, number: i32) -> [u8; 5] {
+    let mut bytes = [kind, 0, 0, 0, 0];
+    bytes[1..].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+/// The next report.
+pub fn receive(control: impl AsFd) -> io::Result<Report> {
+    let mut bytes = [0; 1 + ENCODED];
+    let (length, mut descriptors) = message::receive(control, &mut bytes)?;
+    let number = || i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+    match bytes[0] {
+        _ if length == 0 => Ok(Report::Gone),
+        READY => Ok(Report::Ready(descriptors)),
+        EXITED => Ok(Report::Ended(Status::Exited(number()))),
+        SIGNALLED => Ok(Report::Ended(Status::Signalled(number()))),
+        JOINED if !descriptors.is_empty() => {
+            Ok(Report::Joined(number(), descriptors.swap_remove(0)))
+        }
+        FAILED => match Failed::decode(&bytes[1..length]) {
+            Some(failed) => Ok(Report::Failed(failed)),
+            None => Err(io::ErrorKind::InvalidData.into()),
+        },
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}

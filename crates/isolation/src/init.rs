@@ -1,0 +1,252 @@
+//! The sandbox's init: makes the mounts, starts the command, outlives nobody.
+//!
+//! It is process 1 of the sandbox's PID namespace, so when it ends the kernel kills everything else
+//! in there; and the kernel kills it when the launcher ends. It keeps its capabilities, which is
+//! what protects it from the command: nobody may trace or open a process that has more.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, leave};
+use sandbox_linux::network::{self, IpVersion};
+use sandbox_linux::signal::{self, Signals};
+use sandbox_linux::{identity, message, terminal};
+
+use crate::command::{Mapped, Prepared, become_it};
+use crate::control;
+use crate::launch::Status;
+use crate::network::PROXY_PORT;
+use crate::perform::{Host, perform};
+use crate::plan::Plan;
+use crate::policy::Terminal;
+use crate::step::{Failed, Step};
+
+/// What the init is to do.
+#[derive(Debug)]
+pub struct Task {
+    /// The mounts.
+    pub plan: Plan,
+    /// What they are put upon.
+    pub host: Host,
+    /// We are real root: the command gets the user namespace, not the init.
+    pub privileged: bool,
+    /// Uid and gid to map, when the init is in a new user namespace.
+    pub map: Option<(u32, u32)>,
+    /// The hostname inside, when the UTS namespace is new.
+    pub hostname: Option<String>,
+    /// The isolated network, if it is.
+    pub network: Option<Listeners>,
+    /// The command's terminal.
+    pub terminal: Terminal,
+    /// Wait until the launcher has put the limits in place.
+    pub wait_for_limits: bool,
+    /// The command.
+    pub prepared: Prepared,
+}
+
+/// What listens inside an isolated network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listeners {
+    /// Forwarded ports.
+    pub ports: Vec<u16>,
+    /// The proxy too.
+    pub proxy: bool,
+    /// The namespace is new, so loopback is down.
+    pub fresh: bool,
+}
+
+/// Runs as process 1 until the command has ended.
+pub fn run(task: &Task, control: &OwnedFd, door: Option<OwnedFd>) -> i32 {
+    let outcome = match start(task, control, door.is_some()) {
+        Ok(command) => serve(&command, control, door),
+        Err(failed) => control::send_failed(control, &failed),
+    };
+    i32::from(outcome.is_err())
+}
+
+fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
+    lifeline(control).map_err(Step::Lifeline.failed())?;
+    if let Some((uid, gid)) = task.map {
+        identity::map_self(uid, gid).map_err(Step::Identity.failed())?;
+    }
+    // Modes of what is made here are meant exactly.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    perform(&task.plan, task.host)?;
+    if let Some(name) = &task.hostname {
+        identity::set_hostname(name).map_err(Step::Hostname.failed())?;
+    }
+    let listeners = task
+        .network
+        .as_ref()
+        .map(listen)
+        .transpose()?
+        .unwrap_or_default();
+    let terminal = match task.terminal {
+        Terminal::Inherit => None,
+        Terminal::New => Some(open_terminal().map_err(Step::Terminal.failed())?),
+    };
+    if task.wait_for_limits {
+        message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
+    }
+    if door {
+        // Before there is a child to miss.
+        signal::block(&[Signal::CHILD.as_raw()]).map_err(Step::Fork.failed())?;
+    }
+    let command = start_command(
+        task,
+        terminal.as_ref().map(|terminal| terminal.slave.as_fd()),
+    )?;
+    let mut descriptors = vec![command.pidfd.as_fd()];
+    descriptors.extend(terminal.as_ref().map(|terminal| terminal.master.as_fd()));
+    descriptors.extend(listeners.iter().map(AsFd::as_fd));
+    control::send_ready(control, &descriptors).map_err(Step::Lifeline.failed())?;
+    Ok(command)
+}
+
+/// Dies with the launcher, even if the launcher was gone before this could be asked for.
+fn lifeline(control: &OwnedFd) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    if message::abandoned(control) {
+        leave(1);
+    }
+    Ok(())
+}
+
+fn listen(listeners: &Listeners) -> Result<Vec<OwnedFd>, Failed> {
+    if listeners.fresh {
+        network::loopback_up().map_err(Step::Loopback.failed())?;
+    }
+    let mut sockets = Vec::new();
+    for port in &listeners.ports {
+        let failed = Step::Listen(usize::from(*port)).failed();
+        let addresses = [
+            IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ];
+        for address in addresses {
+            let address = SocketAddr::new(address, *port);
+            sockets.push(network::listen(address).map_err(&failed)?);
+        }
+    }
+    if listeners.proxy {
+        let failed = Step::Listen(usize::from(PROXY_PORT)).failed();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PROXY_PORT));
+        sockets.push(network::listen(address).map_err(failed)?);
+    }
+    Ok(sockets)
+}
+
+fn open_terminal() -> io::Result<terminal::Terminal> {
+    let terminal = terminal::open()?;
+    let ours = [
+        rustix::stdio::stdin(),
+        rustix::stdio::stdout(),
+        rustix::stdio::stderr(),
+    ];
+    if let Some(size) = ours
+        .iter()
+        .find_map(|fd| rustix::termios::tcgetwinsize(fd).ok())
+    {
+        rustix::termios::tcsetwinsize(&terminal.master, size)?;
+    }
+    Ok(terminal)
+}
+
+/// Forks the command's process and waits until it has become the command.
+fn start_command(task: &Task, slave: Option<BorrowedFd<'_>>) -> Result<Child, Failed> {
+    let (ours, theirs) = message::pair().map_err(Step::Fork.failed())?;
+    let (namespaces, mapped) = match task.privileged {
+        true => (Namespaces::NEWUSER, Mapped::ByInit),
+        false => (Namespaces::empty(), Mapped::Already),
+    };
+    let child = clone(namespaces, Parent::Caller, ours, || {
+        let Err(failed) = become_it(&task.prepared, theirs.as_fd(), slave, mapped);
+        let _ = message::send(&theirs, &failed.encode(), &[]);
+        1
+    });
+    let (child, ours) = child.map_err(Step::Fork.failed())?;
+    drop(theirs);
+    if mapped == Mapped::ByInit {
+        let pid = child.pid.as_raw_nonzero().get();
+        identity::map_all(pid).map_err(Step::Identity.failed())?;
+        message::send(&ours, b"m", &[]).map_err(Step::Identity.failed())?;
+    }
+    let mut bytes = [0; 16];
+    let (length, _) = message::receive(&ours, &mut bytes).map_err(Step::Fork.failed())?;
+    // The channel closes by itself when exec succeeds.
+    match Failed::decode(&bytes[..length]) {
+        Some(failed) => Err(failed),
+        None => Ok(child),
+    }
+}
+
+fn serve(command: &Child, control: &OwnedFd, door: Option<OwnedFd>) -> io::Result<()> {
+    let status = match door {
+        None => reap(command.pid)?,
+        Some(door) => reap_and_hand_out(command.pid, door)?,
+    };
+    control::send_ended(control, status)
+}
+
+/// Waits for every child and grandchild until the command itself has ended.
+fn reap(command: Pid) -> io::Result<Status> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => return Ok(ended(status)),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The same, and meanwhile makes sockets of this network namespace for whoever holds the door.
+fn reap_and_hand_out(command: Pid, door: OwnedFd) -> io::Result<Status> {
+    let signals = Signals::open(&[Signal::CHILD.as_raw()])?;
+    let mut door = Some(door);
+    loop {
+        while signals.next()?.is_some() {}
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if pid == command {
+                return Ok(ended(status));
+            }
+        }
+        let mut watched = vec![PollFd::new(&signals, PollFlags::IN)];
+        watched.extend(door.as_ref().map(|door| PollFd::new(door, PollFlags::IN)));
+        match rustix::event::poll(&mut watched, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let asked = watched
+            .get(1)
+            .is_some_and(|door| !door.revents().is_empty());
+        if asked && !door.as_ref().is_some_and(hand_out) {
+            door = None;
+        }
+    }
+}
+
+/// Answers one request for a socket. `false` when the door is closed for good.
+fn hand_out(door: &OwnedFd) -> bool {
+    let mut request = [0];
+    let version = match message::receive(door, &mut request) {
+        Ok((1, _)) if request == *b"4" => IpVersion::V4,
+        Ok((1, _)) if request == *b"6" => IpVersion::V6,
+        Ok((0, _)) | Err(_) => return false,
+        Ok(_) => return true,
+    };
+    match network::tcp_socket(version) {
+        Ok(socket) => message::send(door, &request, &[socket.as_fd()]).is_ok(),
+        // An answer without a descriptor: the asker sees that there is none.
+        Err(_) => message::send(door, &request, &[]).is_ok(),
+    }
+}
+
+fn ended(status: WaitStatus) -> Status {
+    match (status.exit_status(), status.terminating_signal()) {
+        (_, Some(signal)) => Status::Signalled(signal),
+        (code, None) => Status::Exited(code.unwrap_or(0)),
+    }
+}

@@ -1,0 +1,203 @@
+//! A command that runs: signals for it, and how it ends.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Signal;
+use sandbox_linux::clone::Child;
+use sandbox_linux::signal::{self, Received, Signals};
+
+use crate::control::{self, Report};
+use crate::launch::{Blocked, SIGNALS};
+use crate::limits::Enforcer;
+use crate::network::{Gate, Refused};
+use crate::runs::Record;
+
+/// A command that runs. Dropping it kills everything it started.
+#[derive(Debug)]
+pub struct Run {
+    /// The other end of its terminal, for [`crate::policy::Terminal::New`].
+    pub master: Option<OwnedFd>,
+    init: Child,
+    control: OwnedFd,
+    command: Option<OwnedFd>,
+    /// A second handle of the terminal, to pass on changes of its size.
+    window: Option<OwnedFd>,
+    gate: Option<Gate>,
+    record: Record,
+    enforcer: Enforcer,
+    mask: Blocked,
+    reaped: bool,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status or signal.
+    pub status: Status,
+    /// The size limit stopped it: bytes used when it was stopped.
+    pub over_size: Option<u64>,
+    /// The memory limit killed something inside.
+    pub out_of_memory: bool,
+    /// Connections that the proxy refused.
+    pub refused: Vec<Refused>,
+}
+
+/// An exit status or a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// `exit(n)`.
+    Exited(i32),
+    /// Killed by this signal.
+    Signalled(i32),
+}
+
+impl Run {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        init: Child,
+        control: OwnedFd,
+        command: Option<OwnedFd>,
+        master: Option<OwnedFd>,
+        gate: Option<Gate>,
+        record: Record,
+        enforcer: Enforcer,
+        mask: Blocked,
+    ) -> Run {
+        let window = master.as_ref().and_then(|master| master.try_clone().ok());
+        let reaped = false;
+        Run {
+            master,
+            init,
+            control,
+            command,
+            window,
+            gate,
+            record,
+            enforcer,
+            mask,
+            reaped,
+        }
+    }
+
+    /// Passes a signal on to the command.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        match &self.command {
+            Some(command) => signal::send(command.as_fd(), signal),
+            None => Err(io::Error::from_raw_os_error(
+                rustix::io::Errno::SRCH.raw_os_error(),
+            )),
+        }
+    }
+
+    /// Waits for the command to end and everything it started to be gone. Meanwhile serves the
+    /// network gate and the size limit, and passes on the signals the caller got (SIGTERM, SIGHUP,
+    /// SIGUSR1, SIGUSR2; SIGINT and SIGQUIT from the terminal reach the command by themselves and
+    /// are passed on only when another process sent them). SIGWINCH takes the size of the caller's
+    /// terminal over to the new one.
+    pub fn wait(mut self) -> io::Result<Ended> {
+        let signals = Signals::open(&SIGNALS)?;
+        let mut over_size = None;
+        let mut next_check = self.enforcer.first_check();
+        let status = loop {
+            if self.wake(&signals, next_check)? {
+                match control::receive(&self.control)? {
+                    Report::Ended(status) => break status,
+                    // Killed from outside, or by a stop.
+                    Report::Gone => break Status::Signalled(Signal::KILL.as_raw()),
+                    _ => continue,
+                }
+            }
+            while let Some(received) = signals.next()? {
+                self.pass_on(received);
+            }
+            if next_check.is_some_and(|time| Instant::now() >= time) {
+                over_size = self.enforcer.over_size();
+                if over_size.is_some() {
+                    self.init.kill();
+                }
+                next_check = self.enforcer.next_check();
+            }
+        };
+        self.reap();
+        let over_size = over_size.or_else(|| self.enforcer.final_size());
+        let out_of_memory = self.enforcer.out_of_memory();
+        let refused = self.gate.take().map(Gate::close).unwrap_or_default();
+        Ok(Ended {
+            status,
+            over_size,
+            out_of_memory,
+            refused,
+        })
+    }
+
+    /// Sleeps until something happens; `true` when the init has something to say.
+    fn wake(&self, signals: &Signals, until: Option<Instant>) -> io::Result<bool> {
+        let timeout = until.map(|until| remaining(until.saturating_duration_since(Instant::now())));
+        let mut watched = [
+            PollFd::new(&self.control, PollFlags::IN),
+            PollFd::new(signals, PollFlags::IN),
+        ];
+        match rustix::event::poll(&mut watched, timeout.as_ref()) {
+            Ok(_) => Ok(!watched[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn pass_on(&self, received: Received) {
+        let from_terminal = [
+            Signal::INT.as_raw(),
+            Signal::QUIT.as_raw(),
+            Signal::WINCH.as_raw(),
+        ];
+        if received.number == Signal::WINCH.as_raw() && self.window.is_some() {
+            self.take_over_size();
+        } else if received.sent || !from_terminal.contains(&received.number) {
+            // It may have ended this very moment.
+            let _ = self.signal(received.number);
+        }
+    }
+
+    fn take_over_size(&self) {
+        let ours = [
+            rustix::stdio::stdin(),
+            rustix::stdio::stdout(),
+            rustix::stdio::stderr(),
+        ];
+        let size = ours
+            .iter()
+            .find_map(|fd| rustix::termios::tcgetwinsize(fd).ok());
+        if let (Some(size), Some(window)) = (size, &self.window) {
+            let _ = rustix::termios::tcsetwinsize(window, size);
+        }
+    }
+
+    fn reap(&mut self) {
+        if !self.reaped {
+            self.reaped = true;
+            let _ = self.init.wait();
+            self.record.remove();
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.init.kill();
+            self.reap();
+        }
+        self.enforcer.release();
+        let _ = &self.mask;
+    }
+}
+
+fn remaining(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}

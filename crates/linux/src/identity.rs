@@ -1,0 +1,31 @@
+//! Who a process is inside a user namespace: its id maps, and the names of what it is in.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+/// Maps the caller, who is alone in a new user namespace, to the ids it had outside.
+pub fn map_self(uid: u32, gid: u32) -> io::Result<()> {
+    // An ordinary user may map a group only after giving up setgroups for good (CVE-2014-8989).
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
+    write("/proc/self/gid_map", &format!("{gid} {gid} 1"))
+}
+
+/// Maps every id to itself in the new user namespace of `pid`. For real root.
+pub fn map_all(pid: i32) -> io::Result<()> {
+    const ALL: &str = "0 0 4294967295";
+    write(&format!("/proc/{pid}/uid_map"), ALL)?;
+    write(&format!("/proc/{pid}/gid_map"), ALL)
+}
+
+fn write(path: &str, text: &str) -> io::Result<()> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)?
+        .write_all(text.as_bytes())
+}
+
+/// Sets the hostname of the caller's UTS namespace.
+pub fn set_hostname(name: &str) -> io::Result<()> {
+    Ok(rustix::system::sethostname(name.as_bytes())?)
+}

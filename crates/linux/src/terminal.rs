@@ -1,0 +1,38 @@
+//! Pseudo-terminals from the sandbox's own devpts.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::OpenptFlags;
+
+/// Both ends of a new pseudo-terminal of the devpts mounted at `/dev/pts`.
+#[derive(Debug)]
+pub struct Terminal {
+    /// The caller's end.
+    pub master: OwnedFd,
+    /// The command's end.
+    pub slave: OwnedFd,
+}
+
+/// Opens one.
+pub fn open() -> io::Result<Terminal> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let master = rustix::fs::open("/dev/pts/ptmx", flags, Mode::empty())?;
+    rustix::pty::unlockpt(&master)?;
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    // By ioctl, not by name: a name could be looked up in another devpts.
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+    Ok(Terminal { master, slave })
+}
+
+/// Makes `slave` the controlling terminal of a new session and the three standard streams.
+pub fn take_over(slave: impl AsFd) -> io::Result<()> {
+    rustix::process::setsid()?;
+    rustix::process::ioctl_tiocsctty(&slave)?;
+    rustix::stdio::dup2_stdin(&slave)?;
+    rustix::stdio::dup2_stdout(&slave)?;
+    rustix::stdio::dup2_stderr(&slave)?;
+    debug_assert!(slave.as_fd().as_raw_fd() > 2);
+    Ok(())
+}
