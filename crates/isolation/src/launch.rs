@@ -438,7 +438,7 @@ fn gate(
         listeners.next()
     };
     debug_assert!(
-        proxy.is_some() == !hosts.is_empty(),
+        proxy.is_some() != hosts.is_empty(),
         "no listener at {PROXY_PORT}"
     );
     let doors = Doors {

@@ -102,9 +102,8 @@ impl Signals {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the kernel just made this descriptor for us.
-        Ok(Signals {
-            fd: unsafe { OwnedFd::from_raw_fd(fd) },
-        })
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Signals { fd })
     }
 
     /// The next one that waits.

@@ -179,7 +179,7 @@ pub(super) fn run(program: &[Instruction], call: &Call) -> Outcome {
         ARCHITECTURE => call.architecture,
         _ => {
             let argument = call.arguments[((offset - ARGUMENTS) / 8) as usize];
-            if offset % 8 == 0 {
+            if offset.is_multiple_of(8) {
                 argument as u32
             } else {
                 (argument >> 32) as u32
