@@ -12,21 +12,27 @@
 mod ages;
 mod arguments;
 mod bridge;
+mod chooser;
 mod command;
 mod config;
 mod ending;
 mod isolation_options;
 mod narration;
 mod output;
+mod preview;
 mod progress;
+mod promotion;
 mod prompt;
 mod quick;
+mod reading;
 mod record;
 mod report;
 mod shell;
+mod status;
 mod summary;
 mod surroundings;
 mod table;
+mod undoing;
 mod usage;
 mod workload;
 

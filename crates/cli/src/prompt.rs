@@ -51,7 +51,7 @@ pub(crate) fn choose(question: &str, keys: &[char]) -> Option<char> {
     }
 }
 
-/// Asks for one key, without waiting for Enter; `None` at the end of input, Ctrl-C or Ctrl-D.
+/// Asks for one key, without waiting for Enter; `None` for Enter, Ctrl-C, Ctrl-D and the end of input.
 pub(crate) fn key(question: &str, keys: &[char]) -> Option<char> {
     narration::raw(question);
     let _unbuffered = Unbuffered::new()?;
@@ -61,7 +61,7 @@ pub(crate) fn key(question: &str, keys: &[char]) -> Option<char> {
         // program.
         match rustix::io::read(rustix::stdio::stdin(), &mut byte) {
             Err(rustix::io::Errno::INTR) => continue,
-            Ok(1) if ![0x03, 0x04].contains(&byte[0]) => {}
+            Ok(1) if ![0x03, 0x04, b'\r', b'\n'].contains(&byte[0]) => {}
             _ => {
                 narration::raw("\n");
                 return None;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use sandbox_model::{HistoryRecord, Operation, Outcome, SandboxName};
-use sandbox_workspace::{Root, Sandbox};
+use sandbox_workspace::{Root, Sandbox, history};
 
 use crate::command::create::shown;
 use crate::narration;
@@ -24,6 +24,13 @@ impl Detail {
     /// The operation is on this sandbox.
     pub(crate) fn about(&mut self, sandbox: &Sandbox) {
         self.subject = Some((sandbox.name().clone(), shown(sandbox.source())));
+    }
+}
+
+impl Detail {
+    /// The operation is on a sandbox that may be gone: its name and its source.
+    pub(crate) fn named(&mut self, subject: (SandboxName, String)) {
+        self.subject = Some(subject);
     }
 }
 
@@ -65,9 +72,7 @@ pub(crate) fn recorded<T>(
 
 /// A history that cannot be written must not undo what was done: it is said, and that is all.
 fn append(root: &Root, record: &HistoryRecord) {
-    let _ = (root, record);
-    let written: std::io::Result<()> = Ok(());
-    if let Err(error) = written {
+    if let Err(error) = history::append(root.path(), record) {
         narration::warn(format_args!("cannot write the history: {error}"));
     }
 }

@@ -11,11 +11,12 @@ use sandbox_isolation::launch::{Ended, LaunchError};
 use sandbox_isolation::network::Refused;
 use sandbox_isolation::{Home, Policy, Runs, Terminal, environment, launch};
 use sandbox_model::{ByteSize, Class, Operation, Outcome, Settings, WorkspaceMount};
-use sandbox_workspace::{Sandbox, base, promote};
+use sandbox_workspace::{Sandbox, base};
 
 use crate::bridge;
 use crate::ending::Ending;
 use crate::narration;
+use crate::reading;
 use crate::record::{Detail, recorded};
 use crate::report::{self, Problem, Refusal};
 use crate::surroundings;
@@ -29,8 +30,24 @@ pub(crate) struct Workload {
     pub(crate) settings: Settings,
     /// Where its terminal comes from.
     pub(crate) terminal: Terminal,
+    /// What to call it in the history, when the command itself tells nothing.
+    pub(crate) label: Option<String>,
     /// Variables set besides those of `settings`.
     pub(crate) variables: Vec<(&'static str, OsString)>,
+}
+
+impl Workload {
+    /// A command on the caller's own streams.
+    pub(crate) fn plain(command: Vec<OsString>, settings: Settings) -> Workload {
+        let terminal = Terminal::Inherit;
+        Workload {
+            command,
+            settings,
+            terminal,
+            label: None,
+            variables: Vec::new(),
+        }
+    }
 }
 
 /// What became of it.
@@ -50,7 +67,10 @@ pub(crate) fn perform(
 ) -> Result<Performed, Problem> {
     recorded(&sandbox.root, operation, |detail| {
         detail.about(sandbox);
-        detail.text = shown_command(&workload.command);
+        detail.text = workload
+            .label
+            .clone()
+            .unwrap_or_else(|| shown_command(&workload.command));
         let performed = attend(sandbox, workload, detail)?;
         detail.outcome = Some(Outcome::Exited {
             status: performed.ending.code(),
@@ -65,15 +85,14 @@ fn attend(
     detail: &mut Detail,
 ) -> Result<Performed, Problem> {
     let lock = sandbox.lock_shared()?;
-    if let Some(recovered) = promote::recover(&sandbox.root, sandbox.source())? {
-        narration::say(format_args!(
-            "Repaired an interrupted promote ({}).",
-            recovered.id
-        ));
-    }
+    reading::repair(sandbox)?;
     let policy = policy(sandbox, workload)?;
-    let now = jiff::Timestamp::now();
-    let began = sandbox_model::Timestamp(now.as_second(), now.subsec_nanosecond().unsigned_abs());
+    let began = base::run_began(sandbox).map_err(|error| {
+        Refusal::io(
+            format!("cannot prepare sandbox '{}'", sandbox.name()),
+            error,
+        )
+    })?;
     let runs = Runs::open(&sandbox.runs_dir());
     let run = match launch(&policy, &runs, std::os::fd::AsFd::as_fd(&lock.fd)) {
         Ok(run) => run,
@@ -176,7 +195,7 @@ fn cwd_inside(sandbox: &Sandbox) -> PathBuf {
 }
 
 /// The command as one printable line, cut where it gets long: for the history.
-fn shown_command(command: &[OsString]) -> String {
+pub(crate) fn shown_command(command: &[OsString]) -> String {
     const LONGEST: usize = 200;
     let words: Vec<String> = command
         .iter()

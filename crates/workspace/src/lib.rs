@@ -12,6 +12,7 @@ pub mod checkpoint;
 pub mod content;
 pub mod diff;
 pub mod discard;
+pub mod drift;
 pub mod history;
 pub mod layer;
 pub mod lock;

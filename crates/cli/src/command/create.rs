@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sandbox_model::{BackendChoice, SandboxName};
-use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::root::{CreateRequest, caution};
 use sandbox_workspace::{Root, Sandbox};
 use serde::Serialize;
 
@@ -83,6 +83,7 @@ pub(crate) fn create(args: &Args) -> Result<Ending, Problem> {
         settings: args.isolation.over(&config.settings()),
     };
     let sandbox = make(&root, &request)?;
+    say_notes(&sandbox);
     if args.json {
         output::print_json(&Created {
             name: sandbox.name(),
@@ -128,34 +129,32 @@ pub(crate) fn check_breadth(
     let home = surroundings::home()
         .ok()
         .and_then(|home| home.canonicalize().ok());
-    let root = root
-        .path()
-        .canonicalize()
-        .unwrap_or_else(|_| root.path().to_owned());
-    let what = if canonical == Path::new("/") {
-        "the whole file system"
-    } else if canonical.starts_with(&root) {
-        "the sandbox root's own files"
-    } else if home.is_some_and(|home| home == canonical) {
-        "your whole home directory"
-    } else {
+    let Some(caution) = caution(&canonical, home.as_deref(), root.path()) else {
         return Ok(None);
     };
-    narration::warn(format_args!("{} is {what}", shown(&canonical)));
     if yes {
+        narration::warn(format_args!("{caution}"));
         return Ok(None);
     }
     if !prompt::is_interactive() {
-        return Err(Refusal::new(format!("refusing to sandbox {what} unasked"))
+        return Err(Refusal::new(format!("{caution}: {}", shown(&canonical)))
             .hint("give --yes if that is what you want, or --from DIR for another directory")
             .into());
     }
-    match prompt::confirm("Sandbox it all the same?") {
+    narration::warn(format_args!("{caution}"));
+    match prompt::confirm(&format!("Sandbox {} all the same?", shown(&canonical))) {
         true => Ok(None),
         false => {
             narration::say(format_args!("Aborted."));
             Ok(Some(Declined))
         }
+    }
+}
+
+/// Says what will not work inside.
+pub(crate) fn say_notes(sandbox: &Sandbox) {
+    for note in sandbox.notes().unwrap_or_default() {
+        narration::warn(format_args!("{note}"));
     }
 }
 

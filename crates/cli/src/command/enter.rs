@@ -1,10 +1,19 @@
 //! `sandbox enter`
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 
+use sandbox_isolation::Terminal;
+use sandbox_model::Operation;
+
+use crate::command::create::shown;
 use crate::ending::Ending;
 use crate::isolation_options::IsolationOptions;
 use crate::report::Problem;
+use crate::shell::{self, Prompt};
+use crate::summary;
+use crate::surroundings;
+use crate::workload::{self, Workload, shown_command};
 
 /// Open an interactive shell in a sandbox
 ///
@@ -40,5 +49,32 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn enter(args: &Args) -> Result<Ending, Problem> {
-    todo!("{args:?}")
+    let sandbox = surroundings::sandbox(&args.name)?;
+    let shells = surroundings::shells(&surroundings::config()?);
+    let prompt = if args.no_prompt {
+        Prompt::Untouched
+    } else {
+        Prompt::Marked
+    };
+    let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    // Without a terminal the shell reads its commands from stdin, where a prompt would be noise.
+    let (terminal, prompt) = match at_terminal {
+        true => (Terminal::New, prompt),
+        false => (Terminal::Inherit, Prompt::Untouched),
+    };
+    let entrance = shell::entrance(&shells, prompt, args.command.as_ref());
+    let label = match &args.command {
+        Some(line) => shown_command(std::slice::from_ref(line)),
+        None => shells.first().map(|shell| shown(shell)).unwrap_or_default(),
+    };
+    let workload = Workload {
+        command: entrance.command,
+        settings: args.isolation.over(&sandbox.meta.settings),
+        terminal,
+        label: Some(label),
+        variables: entrance.variables,
+    };
+    let performed = workload::perform(&sandbox, &workload, Operation::Enter)?;
+    summary::say_refused(&performed.refused);
+    Ok(performed.ending)
 }

@@ -1,7 +1,23 @@
 //! `sandbox list`
 
+use jiff::Timestamp;
+use sandbox_isolation::Runs;
+use sandbox_model::{BackendKind, ByteSize, Operation, Outcome, SandboxName};
+use sandbox_workspace::changes::{ChangeOptions, change_set};
+use sandbox_workspace::progress::Silent;
+use sandbox_workspace::root::RootError;
+use sandbox_workspace::{Root, Sandbox, View, history};
+use serde::Serialize;
+
+use crate::ages;
+use crate::command::create::shown;
 use crate::ending::Ending;
-use crate::report::Problem;
+use crate::narration::{self, Paint};
+use crate::output::{self, Output};
+use crate::report::{Problem, Refusal};
+use crate::status::Status;
+use crate::surroundings;
+use crate::table::Table;
 
 /// List sandboxes, newest first
 ///
@@ -25,6 +41,118 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// One sandbox in the listing; unknown values are null.
+#[derive(Serialize)]
+struct Row {
+    name: SandboxName,
+    source: String,
+    backend: Option<BackendKind>,
+    created: Timestamp,
+    size: Option<u64>,
+    changes: Option<usize>,
+    status: Status,
+}
+
 pub(crate) fn list(args: &Args) -> Result<Ending, Problem> {
-    todo!("{args:?}")
+    let root = surroundings::root()?;
+    let stale_days = surroundings::config()?.stale_days();
+    let mut rows = Vec::new();
+    for name in root.names()? {
+        match root.sandbox(name.as_str()) {
+            Ok(sandbox) => rows.push(row(&sandbox, stale_days)),
+            // Discarded while we looked.
+            Err(RootError::NotFound { .. }) => {}
+            Err(error) => narration::warn(format_args!("sandbox '{name}' cannot be read: {error}")),
+        }
+    }
+    if args.all {
+        rows.extend(discarded(&root, &rows)?);
+    }
+    rows.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| a.name.cmp(&b.name)));
+    match args.json {
+        true => output::print_json(&rows)?,
+        false => print(&rows)?,
+    }
+    Ok(Ending::DONE)
+}
+
+fn row(sandbox: &Sandbox, stale_days: u32) -> Row {
+    let runs = Runs::open(&sandbox.runs_dir());
+    let processes = runs.processes().unwrap_or_default();
+    Row {
+        name: sandbox.name().clone(),
+        source: shown(sandbox.source()),
+        backend: Some(sandbox.meta.backend),
+        created: sandbox.meta.created,
+        size: sandbox.disk_use().ok(),
+        changes: count_changes(sandbox),
+        status: Status::of(sandbox, &processes, stale_days),
+    }
+}
+
+/// `None` while somebody must be alone with it, and when its source is gone.
+pub(crate) fn count_changes(sandbox: &Sandbox) -> Option<usize> {
+    let _lock = sandbox.lock_glance().ok()?;
+    let view = View::open(sandbox).ok()?;
+    let changes = change_set(&view, &ChangeOptions::default(), &mut Silent).ok()?;
+    Some(changes.changes.len())
+}
+
+/// Sandboxes that the history knows and that are no more, each once.
+fn discarded(root: &Root, present: &[Row]) -> Result<Vec<Row>, Problem> {
+    let records = history::read(root.path())
+        .map_err(|error| Refusal::io("cannot read the history", error))?;
+    let mut rows: Vec<Row> = Vec::new();
+    for record in records.iter().rev().filter(|record| {
+        matches!(
+            record.operation,
+            Operation::Create | Operation::Fork | Operation::Try
+        ) && record.outcome != Outcome::Declined
+            && !matches!(record.outcome, Outcome::Failed { .. })
+    }) {
+        let known = |row: &Row| row.name == record.sandbox;
+        if !present.iter().any(known) && !rows.iter().any(known) {
+            rows.push(Row {
+                name: record.sandbox.clone(),
+                source: record.source.clone(),
+                backend: record.detail.parse().ok(),
+                created: record.at,
+                size: None,
+                changes: None,
+                status: Status::Discarded,
+            });
+        }
+    }
+    Ok(rows)
+}
+
+fn print(rows: &[Row]) -> Result<(), Problem> {
+    if rows.is_empty() {
+        narration::say(format_args!(
+            "No sandboxes yet. Make one with: sandbox create"
+        ));
+        return Ok(());
+    }
+    let headings = [
+        "NAME", "SOURCE", "BACKEND", "CREATED", "SIZE", "CHANGES", "STATUS",
+    ];
+    let mut table = Table::new(&headings);
+    let now = Timestamp::now();
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    for row in rows {
+        table.row(vec![
+            row.name.to_string(),
+            row.source.clone(),
+            or_dash(row.backend.map(|backend| backend.to_string())),
+            ages::ago(row.created, now),
+            or_dash(row.size.map(|size| ByteSize(size).to_string())),
+            or_dash(row.changes.map(|changes| changes.to_string())),
+            row.status.as_str().to_owned(),
+        ]);
+    }
+    let mut out = Output::open();
+    for line in table.lines(Paint::stdout()) {
+        out.line(line)?;
+    }
+    Ok(out.finish()?)
 }

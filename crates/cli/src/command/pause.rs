@@ -1,7 +1,18 @@
 //! `sandbox pause`
 
+use std::time::Duration;
+
+use sandbox_isolation::Runs;
+use sandbox_model::{Operation, SandboxName};
+use serde::Serialize;
+
 use crate::ending::Ending;
-use crate::report::Problem;
+use crate::narration;
+use crate::output;
+use crate::record::recorded;
+use crate::report::{Problem, Refusal};
+use crate::summary::counted;
+use crate::surroundings;
 
 /// Freeze the processes of a sandbox
 ///
@@ -28,6 +39,53 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+pub(crate) struct Affected<'s> {
+    pub(crate) name: &'s SandboxName,
+    pub(crate) processes: usize,
+}
+
+/// How long processes have to end by themselves.
+const GRACE: Duration = Duration::from_secs(5);
+
 pub(crate) fn pause(args: &Args) -> Result<Ending, Problem> {
-    todo!("{args:?}")
+    let sandbox = surroundings::sandbox(&args.name)?;
+    let (verb, said) = if args.stop {
+        ("stop", "Stopped")
+    } else {
+        ("pause", "Paused")
+    };
+    let processes = recorded(&sandbox.root, Operation::Pause, |detail| {
+        detail.about(&sandbox);
+        let runs = Runs::open(&sandbox.runs_dir());
+        let done = if args.stop {
+            runs.stop(GRACE)
+        } else {
+            runs.freeze()
+        };
+        let count = done.map_err(|error| {
+            Refusal::io(format!("cannot {verb} sandbox '{}'", sandbox.name()), error)
+        })?;
+        detail.text = format!("{verb}, {}", counted(count, "process", "processes"));
+        Ok(count)
+    })?;
+    if args.json {
+        output::print_json(&Affected {
+            name: sandbox.name(),
+            processes,
+        })?;
+    }
+    match processes {
+        0 => narration::say(format_args!(
+            "Nothing runs in sandbox '{}'.",
+            sandbox.name()
+        )),
+        count => narration::say(format_args!(
+            "{said} {} of sandbox '{}'.",
+            counted(count, "process", "processes"),
+            sandbox.name()
+        )),
+    }
+    Ok(Ending::DONE)
 }

@@ -2,8 +2,15 @@
 
 use std::path::PathBuf;
 
+use sandbox_workspace::Sandbox;
+use sandbox_workspace::promote::{Backup, GitControl, Resolution, Resolutions, Selection};
+
 use crate::ending::Ending;
-use crate::report::Problem;
+use crate::promotion::{self, Consent, Form, Wishes};
+use crate::reading;
+use crate::report::{Problem, Refusal};
+use crate::surroundings;
+use crate::undoing;
 
 /// Apply a sandbox's changes to its source
 ///
@@ -25,9 +32,9 @@ use crate::report::Problem;
 #[cfg_attr(test, derive(PartialEq))]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// The sandbox
-    #[arg(value_name = "NAME")]
-    name: String,
+    /// The sandbox; with --undo it may be one that was discarded, or none for the current directory
+    #[arg(value_name = "NAME", required_unless_present = "undo")]
+    name: Option<String>,
 
     /// Only what is at or below these
     #[arg(value_name = "PATH")]
@@ -41,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, short, conflicts_with_all = ["yes", "dry_run"])]
     interactive: bool,
 
-    /// Also keep what is replaced or deleted beside it, as NAME.orig
+    /// Also copy what is replaced or deleted to SOURCE.sandbox-backup-TIME, beside the source
     #[arg(long)]
     backup: bool,
 
@@ -79,5 +86,90 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn promote(args: &Args) -> Result<Ending, Problem> {
-    todo!("{args:?}")
+    let consent = match (args.dry_run, args.yes) {
+        (true, _) => Consent::DryRun,
+        (false, true) => Consent::Given,
+        (false, false) => Consent::Ask,
+    };
+    let form = if args.json { Form::Json } else { Form::Text };
+    if args.undo {
+        return undoing::undo(args.name.as_deref(), &args.paths, consent, form);
+    }
+    let sandbox = surroundings::sandbox(args.name.as_deref().unwrap_or_default())?;
+    let wishes = Wishes {
+        selection: Selection {
+            paths: reading::below_source(&sandbox, &args.paths)?,
+            git_control: match args.allow_git_control {
+                true => GitControl::Apply,
+                false => GitControl::LeaveOut,
+            },
+            ..Selection::default()
+        },
+        resolutions: args.resolutions(&sandbox)?,
+        backup: if args.backup {
+            Backup::Beside
+        } else {
+            Backup::None
+        },
+        consent,
+        choose: args.interactive,
+        form,
+    };
+    promotion::promote(sandbox, wishes)?;
+    Ok(Ending::DONE)
+}
+
+impl Args {
+    fn resolutions(&self, sandbox: &Sandbox) -> Result<Resolutions, Problem> {
+        let others = match (self.ours, self.theirs, self.merge) {
+            (true, _, _) => Some(Resolution::Ours),
+            (_, true, _) => Some(Resolution::Theirs),
+            (_, _, true) => Some(Resolution::Merge),
+            _ => None,
+        };
+        let mut resolutions = Resolutions {
+            others,
+            ..Resolutions::default()
+        };
+        for text in &self.resolve {
+            let (path, resolution) = parse_resolution(text)?;
+            let below = reading::below_source(sandbox, &[path])?;
+            resolutions
+                .paths
+                .extend(below.into_iter().map(|path| (path, resolution)));
+        }
+        Ok(resolutions)
+    }
+}
+
+/// `PATH=HOW`; the path may hold `=` itself.
+fn parse_resolution(text: &str) -> Result<(PathBuf, Resolution), Refusal> {
+    let parsed = text.rsplit_once('=').and_then(|(path, how)| {
+        let resolution = match how {
+            "ours" => Resolution::Ours,
+            "theirs" => Resolution::Theirs,
+            "merge" => Resolution::Merge,
+            "skip" => Resolution::Skip,
+            _ => return None,
+        };
+        (!path.is_empty()).then(|| (PathBuf::from(path), resolution))
+    });
+    parsed.ok_or_else(|| {
+        Refusal::new(format!("'{text}' is not a resolution"))
+            .hint("write PATH=ours, PATH=theirs, PATH=merge or PATH=skip")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolution_is_a_path_and_a_way() {
+        let parsed = parse_resolution("a=b.txt=merge").unwrap();
+        assert_eq!(parsed, (PathBuf::from("a=b.txt"), Resolution::Merge));
+        for text in ["", "a", "a=", "=ours", "a=mine"] {
+            assert!(parse_resolution(text).is_err(), "{text:?}");
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 
-use sandbox_isolation::Terminal;
 use sandbox_model::Operation;
 
 use crate::ending::Ending;
@@ -33,7 +32,7 @@ use crate::workload::{self, Workload};
 pub(crate) struct Args {
     /// The sandbox, then the command and its arguments
     // One list, so that a flag right after NAME is the command's already.
-    #[arg(value_name = "NAME CMD", trailing_var_arg = true, required = true)]
+    #[arg(value_name = "NAME> <CMD", trailing_var_arg = true, required = true)]
     pub(crate) words: Vec<OsString>,
 
     #[command(flatten)]
@@ -72,12 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<Ending, Problem> {
     let (name, command) = args.resolve()?;
     let sandbox = surroundings::sandbox(&name.to_string_lossy())?;
     let settings = args.isolation.over(&sandbox.meta.settings);
-    let workload = Workload {
-        command,
-        settings,
-        terminal: Terminal::Inherit,
-        variables: vec![],
-    };
+    let workload = Workload::plain(command, settings);
     let done = workload::perform(&sandbox, &workload, Operation::Run)?;
     Ok(done.ending)
 }

@@ -2,17 +2,33 @@
 
 use std::ffi::OsString;
 
-use sandbox_model::BackendChoice;
+use sandbox_model::{BackendChoice, ChangeSet, Operation, RelPath};
+use sandbox_workspace::changes::{ChangeOptions, change_set};
+use sandbox_workspace::diff::{self, Colour};
+use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::{Sandbox, View};
 
+use crate::chooser;
+use crate::command::create::{self, Declined};
+use crate::command::run::shell_wrapped;
+use crate::command::{discard, list};
 use crate::ending::Ending;
 use crate::isolation_options::IsolationOptions;
-use crate::report::Problem;
+use crate::narration::{self, Paint};
+use crate::progress::Bar;
+use crate::promotion::{self, Consent, Wishes};
+use crate::prompt;
+use crate::reading::Reading;
+use crate::report::{Problem, Refusal};
+use crate::summary;
+use crate::surroundings;
+use crate::workload::{self, Workload};
 
 /// Run a command on a copy of the current directory, look, then decide
 ///
 /// The command runs in a new sandbox of the current directory. Then what changed is shown, and one key
 /// decides: [p]romote applies it, [k]eep leaves the sandbox for later, [d]iff shows all of it,
-/// [x] discards it. Without a terminal and without a flag the sandbox is kept. When nothing
+/// [x] discards it. Enter, Ctrl-C and the end of input keep it. Without a terminal and without a flag the sandbox is kept. When nothing
 /// changed, it is discarded without a question.
 ///
 /// The exit status is the command's own, or 5 when --promote meets a conflict.
@@ -58,5 +74,140 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn try_(args: &Args) -> Result<Ending, Problem> {
-    todo!("{args:?}")
+    let source = surroundings::current_dir()?;
+    let config = surroundings::config()?;
+    let root = surroundings::root()?;
+    if let Some(Declined) = create::check_breadth(&source, &root, args.yes)? {
+        return Ok(Ending::DONE);
+    }
+    let request = CreateRequest {
+        name: None,
+        source,
+        backend: surroundings::backend(args.backend, &config)?,
+        settings: args.isolation.over(&config.settings()),
+    };
+    let sandbox = root.create(&request, &mut Bar::default())?;
+    let workload = Workload::plain(shell_wrapped(&args.command), sandbox.meta.settings.clone());
+    let performed = match workload::perform(&sandbox, &workload, Operation::Try) {
+        Ok(performed) => performed,
+        Err(problem) => {
+            leave(sandbox)?;
+            return Err(problem);
+        }
+    };
+    summary::say_refused(&performed.refused);
+    let changes = changes_of(&sandbox)?;
+    match changes.is_empty() {
+        true => discard::silently(sandbox)?,
+        false => decide(sandbox, args, performed.ending)?,
+    }
+    Ok(performed.ending)
+}
+
+/// What the person, or the flags, decided.
+enum Decision {
+    Promote,
+    Keep,
+    Discard,
+}
+
+fn decide(sandbox: Sandbox, args: &Args, ending: Ending) -> Result<(), Problem> {
+    let failed = ending != Ending::DONE;
+    let decision = match (args.promote, args.keep, args.discard) {
+        (true, _, _) if failed => {
+            narration::say(format_args!("The command failed, so nothing is promoted."));
+            Decision::Keep
+        }
+        (true, _, _) => Decision::Promote,
+        (_, true, _) => Decision::Keep,
+        (_, _, true) => Decision::Discard,
+        _ if prompt::is_interactive() => ask(&sandbox)?,
+        _ => Decision::Keep,
+    };
+    match decision {
+        Decision::Promote => promote_and_leave(sandbox),
+        Decision::Keep => {
+            say_kept(&sandbox);
+            Ok(())
+        }
+        Decision::Discard => {
+            discard::silently(sandbox)?;
+            narration::say(format_args!("Discarded."));
+            Ok(())
+        }
+    }
+}
+
+/// One key; the end of input keeps.
+fn ask(sandbox: &Sandbox) -> Result<Decision, Problem> {
+    let question = "[p]romote / [k]eep / [d]iff / [x] discard? ";
+    loop {
+        match prompt::key(question, &['p', 'k', 'd', 'x']) {
+            Some('p') => return Ok(Decision::Promote),
+            Some('x') => return Ok(Decision::Discard),
+            Some('d') => {
+                let reading = Reading::of(sandbox.root.sandbox(sandbox.name().as_str())?)?;
+                chooser::show_diff(&reading.view()?, &RelPath::root())?;
+            }
+            _ => return Ok(Decision::Keep),
+        }
+    }
+}
+
+fn promote_and_leave(sandbox: Sandbox) -> Result<(), Problem> {
+    let (name, root) = (sandbox.name().clone(), sandbox.root.clone());
+    let wishes = Wishes {
+        consent: Consent::Given,
+        ..Wishes::default()
+    };
+    let promoted = promotion::promote(sandbox, wishes);
+    leave(root.sandbox(name.as_str())?)?;
+    promoted.map(|_| ())
+}
+
+/// A sandbox of which nothing is left has served its purpose; any other is kept.
+fn leave(sandbox: Sandbox) -> Result<(), Problem> {
+    match list::count_changes(&sandbox) {
+        Some(0) => discard::silently(sandbox),
+        _ => {
+            say_kept(&sandbox);
+            Ok(())
+        }
+    }
+}
+
+/// What changed: counted per file, with what deserves a second look.
+fn changes_of(sandbox: &Sandbox) -> Result<ChangeSet, Problem> {
+    let _lock = sandbox.lock_shared()?;
+    let view = View::open(sandbox)?;
+    let changes = change_set(&view, &ChangeOptions::default(), &mut Bar::default())?;
+    if !changes.is_empty() {
+        let paint = Paint::stderr();
+        let colour = if paint.is_on() {
+            Colour::Terminal
+        } else {
+            Colour::Monochrome
+        };
+        let mut text = Vec::new();
+        diff::stat(&view, &changes, colour, &mut text)
+            .map_err(|error| Refusal::io("cannot read the changes", error))?;
+        narration::raw(&String::from_utf8_lossy(&text));
+        summary::say_flags(&changes);
+    }
+    Ok(changes)
+}
+
+fn say_kept(sandbox: &Sandbox) {
+    let name = sandbox.name();
+    narration::say(format_args!("Kept as sandbox '{name}'. Go on with:"));
+    for (command, what) in [
+        ("diff", "see what changed"),
+        ("promote", "apply it"),
+        ("discard", "throw it away"),
+    ] {
+        narration::say(format_args!(
+            "  sandbox {:<28} {what}",
+            format!("{command} {name}")
+        ));
+    }
 }

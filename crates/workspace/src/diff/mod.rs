@@ -27,6 +27,8 @@ pub use stat::stat;
 pub enum Colour {
     /// With colours, and nothing in the files' own bytes that a terminal would obey.
     Terminal,
+    /// For a terminal too, but without colours (`NO_COLOR`).
+    Monochrome,
     /// Exact bytes, for `git apply` and `patch`.
     Plain,
 }

@@ -9,7 +9,7 @@ use super::Colour;
 pub(super) fn quoted(prefix: &str, path: &RelPath, colour: Colour) -> String {
     match colour {
         Colour::Plain => quote(prefix, path.as_bytes()),
-        Colour::Terminal => format!("{prefix}{}", path.to_escaped()),
+        Colour::Terminal | Colour::Monochrome => format!("{prefix}{}", path.to_escaped()),
     }
 }
 
