@@ -29,6 +29,9 @@ pub mod tree;
 pub mod undo;
 pub mod view;
 
+#[cfg(test)]
+mod fixture;
+
 pub use progress::Progress;
 pub use root::Root;
 pub use sandbox::Sandbox;

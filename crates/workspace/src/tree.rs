@@ -87,7 +87,30 @@ impl Tree {
             // A kernel or a container's filter without openat2, or a directory on the way that
             // only an authority opens: go step by step.
             Err(Errno::NOSYS | Errno::ACCESS) => self.walk(path),
+            Err(Errno::NAMETOOLONG) => self.leap(path),
             Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// As [`Tree::dir`] for a path longer than the kernel takes at once: in pieces that it does.
+    fn leap(&self, path: &RelPath) -> io::Result<Dir> {
+        const PIECE: usize = 3800;
+        let mut tree = Tree {
+            root: self.root.try_clone()?,
+            path: PathBuf::new(),
+        };
+        let mut piece = RelPath::root();
+        for name in path.components() {
+            if !piece.is_root() && piece.as_bytes().len() + name.len() > PIECE {
+                tree.root = tree.dir(&piece)?.into_fd();
+                piece = RelPath::root();
+            }
+            piece = piece.join(name);
+        }
+        match open_beneath(tree.fd(), &piece, DIRECTORY) {
+            // One name by itself is too long, or the kernel has another reason.
+            Err(Errno::NAMETOOLONG) => Err(Errno::NAMETOOLONG.into()),
+            _ => tree.dir(&piece),
         }
     }
 

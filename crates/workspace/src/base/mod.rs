@@ -10,6 +10,7 @@
 //! contents missing where they were too large to keep. Whether that makes a conflict is promote's
 //! decision.
 
+mod contents;
 mod index;
 mod record;
 mod store;
@@ -75,3 +76,6 @@ pub(crate) fn unchanged(then: &Fingerprint, now: &Fingerprint) -> bool {
     let state = (a.size, a.mtime, a.rdev, then.ctime) == (b.size, b.mtime, b.rdev, now.ctime);
     identity && (a.kind == EntryKind::Directory || state)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,44 +6,59 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::time::{ClockId, clock_gettime};
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, RelPath, Timestamp};
 
+use super::contents::ContentStore;
 use super::index::{self, Record, Records};
-use super::store::{content_dir, index_path, lock, store_dir};
+use super::store::{content_dir, index_path, lock, make_private_dir, store_dir};
 use super::{Base, BaseContent, unchanged};
-use crate::content;
 use crate::layer::{Below, Contents, Descent, Layer, LayerError, Touched};
+use crate::meta::coarse_now;
 use crate::sandbox::Sandbox;
 use crate::side::{Side, Xattrs};
 use crate::tree::Tree;
 
-/// The largest file that is copied where it cannot be reflinked.
-const COPY_LIMIT: u64 = 1 << 20;
-
-/// Marks the beginning of a run and tells the coarse clock, for [`record`] at its end. A mark that
-/// its process left behind makes the next look record for it.
+/// Marks the beginning of a run and tells when that was, by the filesystem's clock, for [`record`] at
+/// its end. A mark that its process left behind makes the next look record for it.
 pub fn run_began(sandbox: &Sandbox) -> io::Result<Timestamp> {
-    let began = coarse_now();
     if sandbox.meta.backend == BackendKind::Btrfs {
-        return Ok(began);
+        return Ok(coarse_now());
     }
     let dir = store_dir(sandbox);
-    let mark = Mark {
-        pid: std::process::id(),
-        began,
-    };
-    match File::create(mark.path(&dir)) {
+    let unnamed = dir.join(format!("{MARK}.{}", std::process::id()));
+    let file = match File::create(&unnamed) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             make_private_dir(&dir)?;
-            File::create(mark.path(&dir))?;
+            File::create(&unnamed)?
         }
-        made => drop(made?),
-    }
-    Ok(began)
+        file => file?,
+    };
+    let mark = Mark {
+        pid: std::process::id(),
+        began: stamp(&file)?,
+    };
+    std::fs::rename(&unnamed, mark.path(&dir))?;
+    Ok(mark.began)
+}
+
+/// A time that no change made so far was stamped with and no later one will be below of. The coarse
+/// clock is not that: multigrain timestamps (Linux 6.13) run ahead of it by several milliseconds. But a
+/// change to an inode whose time was looked at is stamped finely, and that stamp is from then on the
+/// least that any filesystem of the machine gives out. Before 6.13 this is the coarse clock.
+fn stamp(file: &File) -> io::Result<Timestamp> {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    let found = file.metadata()?;
+    Ok(Timestamp(
+        found.ctime(),
+        u32::try_from(found.ctime_nsec()).unwrap_or(0),
+    ))
 }
 
 /// Records the base of every path touched for the first time since `began`, which [`run_began`] told.
@@ -242,78 +257,6 @@ impl Recorder {
     }
 }
 
-/// Saved contents, a file each.
-struct ContentStore {
-    dir: PathBuf,
-    next: u64,
-    reflink: Reflink,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reflink {
-    Untried,
-    Impossible,
-}
-
-impl ContentStore {
-    fn new(dir: PathBuf) -> ContentStore {
-        ContentStore {
-            dir,
-            next: 0,
-            reflink: Reflink::Untried,
-        }
-    }
-
-    fn keep(&mut self, file: &File, size: u64) -> io::Result<BaseContent> {
-        if self.reflink == Reflink::Impossible && size > COPY_LIMIT {
-            return content::digest(file).map(BaseContent::Hash);
-        }
-        let (name, mut saved) = self.create()?;
-        if self.reflink != Reflink::Impossible {
-            match rustix::fs::ioctl_ficlone(&saved, file) {
-                Ok(()) => return Ok(BaseContent::Saved(name)),
-                Err(_) => self.reflink = Reflink::Impossible,
-            }
-        }
-        if size > COPY_LIMIT {
-            std::fs::remove_file(self.dir.join(&name))?;
-            return content::digest(file).map(BaseContent::Hash);
-        }
-        let mut bytes = Vec::new();
-        file.take(COPY_LIMIT + 1).read_to_end(&mut bytes)?;
-        saved.write_all(&bytes)?;
-        Ok(BaseContent::Saved(name))
-    }
-
-    fn create(&mut self) -> io::Result<(String, File)> {
-        if self.next == 0 {
-            make_private_dir(&self.dir)?;
-            self.next = 1 + highest(&self.dir)?;
-        }
-        let name = self.next.to_string();
-        self.next += 1;
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(self.dir.join(&name))?;
-        Ok((name, file))
-    }
-}
-
-/// The highest number among a directory's names.
-fn highest(dir: &Path) -> io::Result<u64> {
-    let mut highest = 0;
-    for entry in std::fs::read_dir(dir)? {
-        let number = entry?
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
-        highest = highest.max(number.unwrap_or(0));
-    }
-    Ok(highest)
-}
-
 /// When a run was on.
 struct Horizon {
     began: Timestamp,
@@ -321,13 +264,17 @@ struct Horizon {
 }
 
 impl Horizon {
-    /// Whatever changed after the run began has a change time of at least the coarse clock read then:
-    /// filesystems stamp with that clock or, multigrain, with a finer and later one. A change in the
-    /// same tick before the run looks the same and counts as fresh too. A modification time is set at
-    /// will, so one in the future says nothing.
+    /// Whatever changed after the run began has a change time of at least its [`stamp`]. Filesystems
+    /// that keep whole seconds cut theirs short. A modification time is set at will, so one in the
+    /// future says nothing.
     fn freshness(&self, found: &Fingerprint) -> Freshness {
-        let mtime = found.entry.mtime;
-        if found.ctime >= self.began || (mtime >= self.began && mtime <= self.now) {
+        let (mtime, ctime) = (found.entry.mtime, found.ctime);
+        let began = if (mtime.1, ctime.1) == (0, 0) {
+            Timestamp(self.began.0 - 1, 0)
+        } else {
+            self.began
+        };
+        if ctime >= began || (mtime >= began && mtime <= self.now) {
             Freshness::Fresh
         } else {
             Freshness::Settled
@@ -411,18 +358,4 @@ fn remove_mark(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-fn make_private_dir(dir: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-}
-
-/// The clock filesystems stamp with.
-fn coarse_now() -> Timestamp {
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    Timestamp(now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or(0))
 }

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, RelPath};
 
+use super::contents::ContentStore;
 use super::index::{self, Record, Records};
 use super::{Base, BaseContent};
+use crate::backend;
 use crate::content;
 use crate::sandbox::Sandbox;
 use crate::side::{Side, Xattrs};
@@ -20,61 +22,57 @@ use crate::tree::Tree;
 #[derive(Debug)]
 pub struct BaseStore {
     dir: PathBuf,
-    /// Where an untouched path's base is: the live source, or the frozen snapshot.
-    lower: Tree,
-    kind: Kind,
+    records: Records,
+    lower: Lower,
 }
 
+/// Where the base of a path is that has no record.
 #[derive(Debug)]
-enum Kind {
-    /// Recorded at first touch; what is not recorded is as the source has it.
-    Recorded(Records),
-    /// The lower layer never changes. Holds the source's device, which inodes are compared on.
-    Frozen { dev: u64 },
+enum Lower {
+    /// As the source has it now.
+    Live(Tree),
+    /// In the snapshot. Inodes are compared on the source, which snapshots keep the numbers of.
+    Frozen { snapshot: Tree, source: Tree },
 }
 
 impl BaseStore {
     /// Opens a sandbox's bases as recorded so far.
     pub fn open(sandbox: &Sandbox) -> io::Result<BaseStore> {
         let dir = store_dir(sandbox);
-        let (lower, kind) = match sandbox.meta.backend {
+        let source = Tree::open(sandbox.source())?;
+        let lower = match sandbox.meta.backend {
             BackendKind::Btrfs => {
-                let lower = Tree::open(&sandbox.dir.join("base"))?;
-                (
-                    lower,
-                    Kind::Frozen {
-                        dev: sandbox.meta.source_root.dev,
-                    },
-                )
+                let snapshot = Tree::open(&sandbox.dir.join(backend::btrfs::BASE))?;
+                Lower::Frozen { snapshot, source }
             }
-            BackendKind::Overlay | BackendKind::Copy => {
-                let records = index::read(&index_path(&dir))?;
-                (Tree::open(sandbox.source())?, Kind::Recorded(records))
-            }
+            BackendKind::Overlay | BackendKind::Copy => Lower::Live(source),
         };
-        Ok(BaseStore { dir, lower, kind })
+        let records = index::read(&index_path(&dir))?;
+        Ok(BaseStore {
+            dir,
+            records,
+            lower,
+        })
     }
 
     /// The base of `path`. `None` when it was never touched: then the source is its own base.
     pub fn get(&self, path: &RelPath) -> Option<Base> {
-        match &self.kind {
-            Kind::Recorded(records) => recorded(records, path),
-            Kind::Frozen { dev } => self.frozen(path, *dev).ok(),
+        let recorded = recorded(&self.records, path);
+        match &self.lower {
+            Lower::Frozen { snapshot, .. } if recorded.is_none() => frozen(snapshot, path).ok(),
+            _ => recorded,
         }
     }
 
-    /// What stood at `path`, where that was recorded rather than frozen.
+    /// What stood at `path`, where that was recorded.
     pub(crate) fn recorded_entry(&self, path: &RelPath) -> Option<Option<Fingerprint>> {
-        self.known(path).map(|base| base.entry)
+        recorded(&self.records, path).map(|base| base.entry)
     }
 
     /// Does `file` hold what `path` held at first? `None` when that can no longer be known.
     pub(crate) fn holds(&self, path: &RelPath, file: &File) -> io::Result<Option<bool>> {
-        if let Some(Base {
-            content: BaseContent::Hash(hash),
-            ..
-        }) = self.get(path)
-        {
+        let recorded = recorded(&self.records, path).map(|base| base.content);
+        if let Some(BaseContent::Hash(hash)) = recorded {
             return Ok(Some(content::digest(file)? == hash));
         }
         match self.open(path) {
@@ -84,17 +82,16 @@ impl BaseStore {
         }
     }
 
-    /// The recorded bases of `paths` no longer hold: they were promoted, or the source's version was
-    /// taken. The next [`super::record`] sees them as touched for the first time.
+    /// From now on the base of `paths` is what the source has there: they were promoted, or the
+    /// source's version was taken into the sandbox. What is still in the sandbox's layer is recorded
+    /// anew by the next [`super::record`].
     pub fn forget(&mut self, paths: &[RelPath]) -> io::Result<()> {
-        let Kind::Recorded(records) = &mut self.kind else {
-            return Ok(());
-        };
-        if records.is_empty() {
+        if self.records.is_empty() && matches!(self.lower, Lower::Live(_)) {
             return Ok(());
         }
+        make_private_dir(&self.dir)?;
         let _lock = lock(&self.dir)?;
-        *records = index::read(&index_path(&self.dir))?;
+        self.records = index::read(&index_path(&self.dir))?;
         let mut gone = Vec::new();
         for path in paths {
             if let Some(Record {
@@ -104,12 +101,21 @@ impl BaseStore {
                         ..
                     },
                 ..
-            }) = records.remove(path)
+            }) = self.records.remove(path)
             {
                 gone.push(name);
             }
         }
-        index::rewrite(&index_path(&self.dir), records)?;
+        if let Lower::Frozen { source, .. } = &self.lower {
+            // The snapshot stays as it is, so the source's state has to be written over it.
+            let mut contents = ContentStore::new(content_dir(&self.dir));
+            for path in paths {
+                let base = as_it_is(source, path, &mut contents)?;
+                let complete = base.entry.is_none();
+                self.records.insert(path.clone(), Record { base, complete });
+            }
+        }
+        index::rewrite(&index_path(&self.dir), &self.records)?;
         for name in gone {
             match std::fs::remove_file(content_dir(&self.dir).join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -119,48 +125,74 @@ impl BaseStore {
         Ok(())
     }
 
-    fn frozen(&self, path: &RelPath, dev: u64) -> io::Result<Base> {
-        let mut chain = Vec::new();
-        let mut above = RelPath::root();
-        for name in path.components() {
-            match self.lower.stat(&above)? {
-                Some(found) if found.entry.kind == EntryKind::Directory => chain.push(found.ino),
-                _ => break,
-            }
-            above = above.join(name);
+    /// The tree that has what is not recorded.
+    fn lower(&self) -> &Tree {
+        match &self.lower {
+            Lower::Live(source) => source,
+            Lower::Frozen { snapshot, .. } => snapshot,
         }
-        let entry = self
-            .lower
-            .stat(path)?
-            .map(|found| Fingerprint { dev, ..found });
-        let kind = entry.map(|found| found.entry.kind);
-        Ok(Base {
-            chain,
-            entry,
-            content: match kind {
-                Some(EntryKind::File) => BaseContent::Frozen,
-                _ => BaseContent::None,
-            },
-            link: match kind {
-                Some(EntryKind::Symlink) => Some(self.lower.read_link(path)?),
-                _ => None,
-            },
-            xattrs: if kind.is_some() {
-                self.lower.xattrs(path)?
-            } else {
-                Xattrs::new()
-            },
-            uncertain: false,
-        })
     }
 
-    /// What is recorded of `path`; `None` where the lower layer itself tells.
-    fn known(&self, path: &RelPath) -> Option<Base> {
-        match &self.kind {
-            Kind::Recorded(records) => recorded(records, path),
-            Kind::Frozen { .. } => None,
+    /// The tree whose inodes records speak of.
+    fn source(&self) -> &Tree {
+        match &self.lower {
+            Lower::Live(source) | Lower::Frozen { source, .. } => source,
         }
     }
+}
+
+/// The base of `path` in a snapshot.
+fn frozen(snapshot: &Tree, path: &RelPath) -> io::Result<Base> {
+    let mut base = look(snapshot, path)?;
+    if base
+        .entry
+        .is_some_and(|found| found.entry.kind == EntryKind::File)
+    {
+        base.content = BaseContent::Frozen;
+    }
+    Ok(base)
+}
+
+/// What the source has at `path` now, its contents kept.
+fn as_it_is(source: &Tree, path: &RelPath, contents: &mut ContentStore) -> io::Result<Base> {
+    let mut base = look(source, path)?;
+    if let Some(found) = base
+        .entry
+        .filter(|found| found.entry.kind == EntryKind::File)
+    {
+        base.content = contents.keep(&source.open(path)?, found.entry.size)?;
+    }
+    Ok(base)
+}
+
+/// Everything about `path` in `tree` but contents.
+fn look(tree: &Tree, path: &RelPath) -> io::Result<Base> {
+    let mut chain = Vec::new();
+    let mut above = RelPath::root();
+    for name in path.components() {
+        match tree.stat(&above)? {
+            Some(found) if found.entry.kind == EntryKind::Directory => chain.push(found.ino),
+            _ => break,
+        }
+        above = above.join(name);
+    }
+    let entry = tree.stat(path)?;
+    let kind = entry.map(|found| found.entry.kind);
+    Ok(Base {
+        chain,
+        entry,
+        content: BaseContent::None,
+        link: match kind {
+            Some(EntryKind::Symlink) => Some(tree.read_link(path)?),
+            _ => None,
+        },
+        xattrs: if kind.is_some() {
+            tree.xattrs(path)?
+        } else {
+            Xattrs::new()
+        },
+        uncertain: false,
+    })
 }
 
 /// The base of `path`: its own record, or what the nearest record above it says.
@@ -198,21 +230,21 @@ fn absent_below(ancestor: &Base) -> Base {
 
 impl Side for BaseStore {
     fn stat(&self, path: &RelPath) -> io::Result<Option<Fingerprint>> {
-        match self.known(path) {
+        match recorded(&self.records, path) {
             Some(base) => Ok(base.entry),
-            None => self.lower.stat(path),
+            None => self.lower().stat(path),
         }
     }
 
     fn open(&self, path: &RelPath) -> io::Result<File> {
-        let Some(base) = self.known(path) else {
-            return self.lower.open(path);
+        let Some(base) = recorded(&self.records, path) else {
+            return self.lower().open(path);
         };
         if let BaseContent::Saved(name) = &base.content {
             return File::open(content_dir(&self.dir).join(name));
         }
-        if base.entry.is_some() && base.stands(self.lower.stat(path)?.as_ref()) {
-            return self.lower.open(path);
+        if base.entry.is_some() && base.stands(self.source().stat(path)?.as_ref()) {
+            return self.source().open(path);
         }
         Err(io::Error::new(
             io::ErrorKind::NotFound,
@@ -221,38 +253,36 @@ impl Side for BaseStore {
     }
 
     fn read_link(&self, path: &RelPath) -> io::Result<Vec<u8>> {
-        match self.known(path) {
+        match recorded(&self.records, path) {
+            None => self.lower().read_link(path),
             Some(Base {
                 link: Some(link), ..
             }) => Ok(link),
-            Some(base) if !base.stands(self.lower.stat(path)?.as_ref()) => {
-                Err(io::ErrorKind::NotFound.into())
+            Some(base) if base.stands(self.source().stat(path)?.as_ref()) => {
+                self.source().read_link(path)
             }
-            _ => self.lower.read_link(path),
+            Some(_) => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     fn xattrs(&self, path: &RelPath) -> io::Result<Xattrs> {
-        match self.known(path) {
+        match recorded(&self.records, path) {
             Some(base) => Ok(base.xattrs),
-            None => self.lower.xattrs(path),
+            None => self.lower().xattrs(path),
         }
     }
 
     fn list(&self, path: &RelPath) -> io::Result<Vec<Vec<u8>>> {
-        let Kind::Recorded(records) = &self.kind else {
-            return self.lower.list(path);
-        };
-        let live = match recorded(records, path) {
+        let live = match recorded(&self.records, path) {
             Some(Base { entry: None, .. }) => return Err(io::ErrorKind::NotFound.into()),
-            Some(_) if records.get(path).is_some_and(|record| record.complete) => Vec::new(),
-            _ => match self.lower.list(path) {
+            Some(_) if self.records.get(path).is_some_and(|record| record.complete) => Vec::new(),
+            _ => match self.lower().list(path) {
                 Err(error) if crate::layer::vanished(&error) => Vec::new(),
                 names => names?,
             },
         };
         let mut names: BTreeSet<Vec<u8>> = live.into_iter().collect();
-        for (name, record) in children(records, path) {
+        for (name, record) in children(&self.records, path) {
             match record.base.entry {
                 Some(_) => names.insert(name.to_vec()),
                 None => names.remove(name),
@@ -295,4 +325,13 @@ pub(super) fn lock(dir: &Path) -> io::Result<OwnedFd> {
             locked => return locked.map(|()| fd).map_err(Into::into),
         }
     }
+}
+
+/// Makes `dir`, and what is above it, for its owner alone.
+pub(super) fn make_private_dir(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }

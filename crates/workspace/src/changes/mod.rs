@@ -21,7 +21,7 @@ pub struct ChangeOptions {
     /// Only at or below these; empty for everywhere.
     pub paths: Vec<RelPath>,
     /// Only what was modified, or changed in its inode, at or after this. A deletion counts from
-    /// when the name went.
+    /// when the names of its directory last changed.
     pub since: Option<Timestamp>,
     /// Pair deletions with creations of like content.
     pub renames: Renames,
@@ -115,6 +115,8 @@ fn change(view: &View<'_>, touched: &Touched) -> Result<Option<Change>, ViewErro
     let was = view.base.recorded_entry(path).unwrap_or(touched.was);
     let (kind, xattrs_changed) = match (was, touched.now) {
         (None, None) => return Ok(None),
+        // The source deleted it too: nothing is left to say.
+        (Some(_), None) if touched.was.is_none() => return Ok(None),
         (None, Some(_)) => (ChangeKind::Created, false),
         (Some(_), None) => (ChangeKind::Deleted, false),
         (Some(was), Some(now)) if was.entry.kind != now.entry.kind => (ChangeKind::Type, false),
@@ -134,3 +136,6 @@ fn change(view: &View<'_>, touched: &Touched) -> Result<Option<Change>, ViewErro
         flags: Vec::new(),
     }))
 }
+
+#[cfg(test)]
+mod tests;

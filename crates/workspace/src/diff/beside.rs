@@ -77,15 +77,15 @@ fn kinds(change: &Change, carried: &HashSet<RelPath>, missed: &mut Missed) {
     if (was_known && is_known) || same_kind {
         return;
     }
-    if let Some(before) = change.before.filter(|_| !was_known) {
-        if !(was_directory(change) && carried.contains(&change.path)) {
-            missed.add(&change.path, format!("{} deleted", described(&before)));
-        }
+    if let Some(before) = change.before.filter(|_| !was_known)
+        && !(was_directory(change) && carried.contains(&change.path))
+    {
+        missed.add(&change.path, format!("{} deleted", described(&before)));
     }
-    if let Some(after) = change.after.filter(|_| !is_known) {
-        if !(is_directory(change) && carried.contains(&change.path)) {
-            missed.add(&change.path, format!("new {}", described(&after)));
-        }
+    if let Some(after) = change.after.filter(|_| !is_known)
+        && !(is_directory(change) && carried.contains(&change.path))
+    {
+        missed.add(&change.path, format!("new {}", described(&after)));
     }
 }
 

@@ -155,11 +155,11 @@ fn name(change: &Change) -> String {
 
 fn renamed(from: &RelPath, to: &RelPath) -> String {
     let (old, new): (Vec<_>, Vec<_>) = (from.components().collect(), to.components().collect());
-    let most = old.len().min(new.len()) - 1;
+    let most = old.len().min(new.len());
     let head = old
         .iter()
         .zip(&new)
-        .take(most)
+        .take(most.saturating_sub(1))
         .take_while(|(a, b)| a == b)
         .count();
     let tail = old.iter().rev().zip(new.iter().rev());

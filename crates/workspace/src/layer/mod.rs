@@ -180,6 +180,9 @@ pub(crate) fn vanished(error: &io::Error) -> bool {
     )
 }
 
+#[cfg(test)]
+mod tests;
+
 /// The later of an inode's two times.
 pub(crate) fn last_touch(fingerprint: &Fingerprint) -> Timestamp {
     fingerprint.ctime.max(fingerprint.entry.mtime)

@@ -162,7 +162,9 @@ fn visit_name(
     let (node, changed) = match found {
         Found::Nothing if was.is_none() => return Ok(()),
         Found::Nothing => (None, inherited),
-        Found::Whiteout(mark) => (None, last_touch(&mark)),
+        // The kernel gives many names to one whiteout, so its change time says too late a time and
+        // its modification time too early; the directory's times bound it as well.
+        Found::Whiteout(mark) => (None, last_touch(&mark).min(inherited)),
         Found::Node(node) if node.half == Half::Absent => (Some(node), inherited),
         Found::Node(node) => {
             let changed = last_touch(&node.fingerprint);

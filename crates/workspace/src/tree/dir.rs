@@ -48,6 +48,11 @@ impl Dir {
         Dir { fd }
     }
 
+    /// The descriptor, given away.
+    pub fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+
     /// Opens the directory at `path`, the user's own words: symlinks are followed.
     pub fn open(path: &std::path::Path) -> io::Result<Dir> {
         super::Tree::open(path)?.root_dir()
