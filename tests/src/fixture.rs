@@ -57,6 +57,7 @@ impl Fixture {
             fs::create_dir(&made).expect("mkdir");
             user.own(&made);
         }
+        user.own(fixture.base());
         place(&sandbox_binary(), &fixture.binary());
         fixture.arm();
         fixture
@@ -122,9 +123,18 @@ impl Fixture {
         binary
     }
 
-    /// Writes a file of the user's, making directories above it; returns where.
+    /// Writes a file of the user's, making directories above it; returns where. Follows no link
+    /// below the fixture: where a wall is broken, one may lead to the machine's own files.
+    #[track_caller]
     pub fn write(&self, path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.base().join(path);
+        for name in path.ancestors().take_while(|above| *above != self.base()) {
+            assert!(
+                !name.is_symlink(),
+                "{} leads out of the fixture",
+                name.display()
+            );
+        }
         let mut missing: Vec<&Path> = path
             .ancestors()
             .skip(1)

@@ -12,6 +12,17 @@ fn boxed(user: User) -> Fixture {
     fixture
 }
 
+const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
+
+/// The machine's setting, put back however the test ends.
+struct KeptPattern(String);
+
+impl Drop for KeptPattern {
+    fn drop(&mut self) {
+        fs::write(CORE_PATTERN, self.0.trim_end()).expect("the pattern is put back");
+    }
+}
+
 /// Fails inside; outside it works for root at least, or for both.
 fn refused_call(user: User, call: &str, needs_root: bool) {
     let fixture = boxed(user);
@@ -103,8 +114,9 @@ as_both! {
     /// core_pattern runs a program as root outside at the next crash; the others steer as much.
     fn the_kernels_settings_cannot_be_written(user) {
         let fixture = boxed(user);
+        let _kept = KeptPattern(fs::read_to_string(CORE_PATTERN).unwrap());
         for file in [
-            "/proc/sys/kernel/core_pattern",
+            CORE_PATTERN,
             "/proc/sys/kernel/modprobe",
             "/proc/sys/kernel/hotplug",
             "/proc/sys/kernel/panic",
@@ -123,11 +135,8 @@ as_both! {
         ] {
             fixture.inside(&["write", file]).must_fail();
         }
-        // Opening for writing is enough for the wall to be missing; `write` above also writes.
         if user == User::Root {
-            let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
-            fixture.control(&["write", "/proc/sys/kernel/core_pattern"]).must_work();
-            fs::write("/proc/sys/kernel/core_pattern", pattern.trim_end()).unwrap();
+            fixture.control(&["write", CORE_PATTERN]).must_work();
         }
     }
 
