@@ -62,15 +62,21 @@ fn idle() -> ! {
     }
 }
 
-/// Every process forks until the kernel says no, then all of them stay: the real thing.
+/// Every process forks, again and again, whatever the kernel says: the real thing, but for a fuse
+/// of ten seconds after which all of them end, should nothing else have ended them.
 fn fork_bomb() -> Attempt {
     println_now("lit");
-    loop {
+    let fuse = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < fuse {
         // SAFETY: a single-threaded process forks; both sides do the same again.
         if unsafe { libc::fork() } < 0 {
             std::thread::yield_now();
         }
     }
+    Err(Refusal {
+        errno: libc::ETIME,
+        at: String::from("burnt out"),
+    })
 }
 
 /// Spins for that long by the clock; tells how much processor time it got.

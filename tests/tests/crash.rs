@@ -223,6 +223,26 @@ as_both! {
         fs::rename(&away, fixture.source()).unwrap();
     }
 
+    /// Nor is a link that now stands there, wherever it leads.
+    fn a_source_swapped_for_a_link_is_not_followed(user) {
+        for backend in ["overlay", "copy"] {
+            let fixture = Fixture::new(user);
+            fixture.write("source/file", "original\n");
+            fixture.write("host/file", "the host's\n");
+            fixture.create(&["--backend", backend]);
+            fixture.run("echo changed > file; echo new > new").succeeded();
+            fs::rename(fixture.source(), fixture.base().join("away")).unwrap();
+            std::os::unix::fs::symlink(fixture.host(), fixture.source()).unwrap();
+            let before = Snapshot::of(&fixture.host());
+            for arguments in [&["promote", BOX, "--yes"][..], &["sync", BOX], &["run", BOX, "sh", "-c", "echo x > y"]] {
+                let mut command = fixture.command(arguments);
+                let outcome = sandbox_tests::finish(command.current_dir(fixture.home()));
+                assert_ne!(outcome.code(), 0, "{arguments:?}: {outcome}");
+            }
+            Snapshot::of(&fixture.host()).must_equal(&before, "it was led to another directory");
+        }
+    }
+
     /// Another directory at the same path is not the source.
     fn a_source_that_was_replaced_is_not_promoted_into(user) {
         let fixture = Fixture::new(user);

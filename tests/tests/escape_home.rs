@@ -135,6 +135,15 @@ as_both! {
         assert_eq!(seen.matches("word-of-trust").count(), 1, "{seen}");
     }
 
+    /// Records outlive the run; what was said for one run's ears must not be in them.
+    fn variables_given_by_flag_are_not_kept(user) {
+        let fixture = Fixture::new(user);
+        fixture.create(&[]);
+        fixture.ok(["run", "--env", "PASSWORD=word-of-trust", BOX, "sh", "-c", "echo $PASSWORD"]);
+        let script = "grep -rl word-of-trust \"$SANDBOX_ROOT\"";
+        assert_eq!(fixture.shell(script).out(), "", "a secret was written down");
+    }
+
     fn other_sandboxes_and_the_root_are_unreachable(user) {
         let fixture = Fixture::new(user);
         fixture.create(&[]);

@@ -97,6 +97,7 @@ as_both! {
     fn a_raging_fork_bomb_dies_with_the_cli(user) {
         let fixture = Fixture::new(user);
         fixture.create(&["--pids", "60"]);
+        fixture.inside(&["fork", "100"]).must_fail();
         let mut command = fixture.command(["run", BOX, "--"]);
         command.arg(fixture.attacker()).arg("fork-bomb");
         let mut bomb = sandbox_tests::Running::start(&mut command);
@@ -112,7 +113,7 @@ as_both! {
             fixture.write("source/kept", "kept");
             fixture.create(&["--backend", backend, "--size", "16M"]);
             fixture.run("dd if=/dev/zero of=small bs=1M count=1 2>/dev/null").succeeded();
-            let outcome = fixture.run("while :; do dd if=/dev/zero bs=1M count=8 2>/dev/null >> filler; done");
+            let outcome = fixture.run("for i in $(seq 300); do dd if=/dev/zero bs=1M count=8 2>/dev/null >> filler; done");
             let outcome = outcome.failed(6);
             assert!(outcome.err().contains("16"), "the limit is named: {outcome}");
             // Many small files fill a disk as well.
@@ -129,7 +130,7 @@ as_both! {
     fn the_home_counts_against_the_size(user) {
         let fixture = Fixture::new(user);
         fixture.create(&["--size", "16M"]);
-        let outcome = fixture.run("while :; do dd if=/dev/zero bs=1M count=8 2>/dev/null >> ~/filler; done");
+        let outcome = fixture.run("for i in $(seq 300); do dd if=/dev/zero bs=1M count=8 2>/dev/null >> ~/filler; done");
         outcome.failed(6);
     }
 

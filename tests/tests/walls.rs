@@ -1,0 +1,116 @@
+//! When the host cannot give the walls: refuse with the reason and the fix, never go on with less.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
+
+use std::fs;
+
+use sandbox_tests::{BOX, Fixture, SECRET, User, as_both, finish, need};
+
+/// A user namespace counts the namespaces below it: with a limit of one, and that one used up by
+/// ourselves, no further one can be made. What a hardened host looks like, without hardening it.
+const WITHOUT_NAMESPACES: &str = "echo 1 > /proc/sys/user/max_user_namespaces && \
+     exec unshare --user --map-user=1001 --map-group=1001 \"$@\"";
+
+#[test]
+fn without_user_namespaces_it_refuses_and_shows_the_fix() {
+    let fixture = Fixture::new(User::Tester);
+    fixture.create(&["--backend", "copy"]);
+    let attempt = |command: &[&str]| {
+        let mut outer = fixture.outside(need("unshare"));
+        outer
+            .args([
+                "--user",
+                "--map-root-user",
+                "sh",
+                "-c",
+                WITHOUT_NAMESPACES,
+                "sh",
+            ])
+            .args(command);
+        finish(&mut outer)
+    };
+    let control = attempt(&["unshare", "--user", "true"]);
+    assert_ne!(
+        control.code(),
+        0,
+        "the control: a namespace can still be made"
+    );
+    let binary = fixture.binary();
+    let binary = binary.to_str().unwrap();
+    let outcome = attempt(&[binary, "run", BOX, "sh", "-c", "echo started"]);
+    assert!((1..=3).contains(&outcome.code()), "{outcome}");
+    assert!(
+        !outcome.out().contains("started"),
+        "it ran without its walls: {outcome}"
+    );
+    assert!(
+        outcome.err().contains("namespace") && outcome.err().contains("hint: "),
+        "{outcome}"
+    );
+    let doctor = attempt(&[binary, "doctor"]);
+    assert!(doctor.out().contains("namespace"), "{doctor}");
+}
+
+/// Root of a container is not root: what it may not do it must find out by trying.
+#[test]
+fn as_root_of_a_user_namespace_it_works_or_refuses() {
+    let fixture = Fixture::new(User::Tester);
+    fixture.write("source/file", "original\n");
+    let script = format!(
+        "{binary} create contained && {binary} run contained sh -c 'echo changed > file; cat file'",
+        binary = fixture.binary().display()
+    );
+    let mut command = fixture.outside(need("unshare"));
+    let outcome = finish(command.args(["--user", "--map-root-user", "sh", "-c", &script]));
+    if outcome.code() != 0 {
+        assert!(outcome.err().contains("error: "), "{outcome}");
+        assert!(!outcome.err().contains("panicked"), "{outcome}");
+    } else {
+        assert!(outcome.out().ends_with("changed\n"), "{outcome}");
+    }
+    assert_eq!(
+        fs::read_to_string(fixture.source().join("file")).unwrap(),
+        "original\n"
+    );
+}
+
+as_both! {
+    /// The weaker wall, asked for by name, still keeps the files.
+    fn landlock_alone_keeps_the_host_and_the_secrets(user) {
+        let fixture = Fixture::new(user);
+        fixture.write("source/file", "original\n");
+        let secret = fixture.write("home/.ssh/id_ed25519", SECRET);
+        let host = fixture.write("host/file", "as it was");
+        fixture.create(&["--backend", "copy"]);
+        let weak = &["--isolation", "landlock"];
+        let probe = fixture.sandbox(["run", "--isolation", "landlock", BOX, "sh", "-c", "echo changed > file"]);
+        if probe.code() != 0 {
+            // A wall that cannot be had for this workspace is refused with words.
+            assert!((1..=3).contains(&probe.code()), "{probe}");
+            assert!(probe.err().contains("error: "), "{probe}");
+            return;
+        }
+        fixture.inside_with(weak, &["write", host.to_str().unwrap()]).must_fail();
+        fixture.inside_with(weak, &["read", secret.to_str().unwrap()]).must_fail();
+        fixture.inside_with(weak, &["unshare", "user"]).must_fail();
+        fixture.inside_with(weak, &["call", "keyctl"]).must_fail();
+        let root = fixture.root();
+        fixture.inside_with(weak, &["create", root.join("x").to_str().unwrap()]).must_fail();
+        let (_server, name) = {
+            let name = sandbox_tests::abstract_name(&format!("weak-{user:?}"));
+            (sandbox_tests::Answering::at_abstract(&name), name)
+        };
+        fixture.inside_with(weak, &["connect-abstract", &name]).must_fail();
+        assert_eq!(fs::read_to_string(host).unwrap(), "as it was");
+        assert_eq!(fs::read_to_string(fixture.source().join("file")).unwrap(), "original\n");
+    }
+
+    fn doctor_tells_what_this_host_offers(user) {
+        let fixture = Fixture::new(user);
+        let outcome = fixture.sandbox(["doctor"]);
+        for word in ["namespace", "overlay", "seccomp", "Landlock", "cgroup"] {
+            assert!(outcome.out().to_lowercase().contains(&word.to_lowercase()), "{word}: {outcome}");
+        }
+        let json = fixture.sandbox(["doctor", "--json"]).json();
+        assert!(json.to_string().contains("works"), "{json}");
+    }
+}
