@@ -38,7 +38,7 @@ impl Filesystem {
     pub fn mount(self, mebibytes: u64) -> Mounted {
         let directory = tempfile::Builder::new()
             .prefix("sandbox-tests-image.")
-            .tempdir_in("/var/tmp")
+            .tempdir_in("/srv")
             .expect("a place for an image");
         let point = directory.path().join("mounted");
         std::fs::create_dir(&point).expect("a mount point");

@@ -28,9 +28,9 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// On the machine's own disk, outside everything that a sandbox hides by default.
+    /// On the machine's own disk, outside everything that a sandbox hides by default (/var/tmp is).
     pub fn new(user: User) -> Fixture {
-        Fixture::on(user, Path::new("/var/tmp"))
+        Fixture::on(user, Path::new("/srv"))
     }
 
     /// Below a directory, which may be on another filesystem.
@@ -45,7 +45,7 @@ impl Fixture {
             directory
         };
         let directory = open_directory(below);
-        let binaries = open_directory(Path::new("/var/tmp"));
+        let binaries = open_directory(Path::new("/srv"));
         let mark = format!("FIXTURE_MARK={}", directory.path().display());
         let fixture = Fixture {
             user,
