@@ -53,6 +53,7 @@ fn raise(signal: i32) {
         maximum: Some(0),
     };
     let _ = setrlimit(Resource::Core, none);
+    sandbox_linux::signal::default_action(signal);
     if let Some(signal) = Signal::from_named_raw(signal) {
         let _ = kill_process(getpid(), signal);
     }

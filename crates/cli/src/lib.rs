@@ -26,6 +26,7 @@ mod prompt;
 mod quick;
 mod reading;
 mod record;
+mod refusals;
 mod report;
 mod shell;
 mod status;

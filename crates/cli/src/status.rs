@@ -36,7 +36,10 @@ impl Status {
     /// The status of `sandbox`, of which `processes` are alive.
     pub(crate) fn of(sandbox: &Sandbox, processes: &[Process], stale_days: u32) -> Status {
         if !processes.is_empty() {
-            return match processes.iter().all(|process| process.state == 'T') {
+            return match processes
+                .iter()
+                .all(|process| matches!(process.state, 'T' | 'Z'))
+            {
                 true => Status::Paused,
                 false => Status::Active,
             };

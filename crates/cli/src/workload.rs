@@ -18,6 +18,7 @@ use crate::ending::Ending;
 use crate::narration;
 use crate::reading;
 use crate::record::{Detail, recorded};
+use crate::refusals;
 use crate::report::{self, Problem, Refusal};
 use crate::surroundings;
 
@@ -113,6 +114,9 @@ fn attend(
             error,
         )
     })?;
+    if let Err(error) = refusals::add(sandbox, &ended.refused) {
+        narration::warn(format_args!("cannot record refused connections: {error}"));
+    }
     drop(lock);
     judge(sandbox, &policy.settings, ended)
 }
