@@ -66,9 +66,59 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Command, Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generated;
 
     #[test]
     fn the_argument_definitions_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// Every help text, as `docs/cli.md` shows it.
+    fn reference() -> String {
+        let mut text = String::from(
+            "# Command-line reference\n\nEvery command's `--help`, generated from the program and tested current.\n",
+        );
+        let mut program = Arguments::command()
+            .term_width(100)
+            .color(ColorChoice::Never);
+        program.build();
+        let commands = program
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let names: Vec<String> = commands
+            .map(|command| command.get_name().to_owned())
+            .collect();
+        text.push_str(&section("sandbox", &program.render_long_help().to_string()));
+        for name in names.iter().filter(|name| *name != "help") {
+            let command = program.find_subcommand_mut(name).unwrap();
+            let help = command.render_long_help().to_string();
+            text.push_str(&section(&format!("sandbox {name}"), &help));
+        }
+        text
+    }
+
+    fn section(title: &str, help: &str) -> String {
+        let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+        format!("\n## {title}\n\n```text\n{}\n```\n", lines.join("\n"))
+    }
+
+    #[test]
+    fn the_reference_is_current() {
+        generated::must_be_current("docs/cli.md", &reference());
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        let program = Arguments::command();
+        for command in program
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+        {
+            let help = command
+                .get_long_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(help.contains("Examples:\n  "), "{}", command.get_name());
+        }
     }
 }

@@ -7,8 +7,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::ValueHint;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use sandbox_model::{
-    ByteSize, EnvVar, Exposure, HostPattern, Limits, Network, PublishedPort, Settings, Wall,
+    BackendChoice, ByteSize, EnvVar, Exposure, HostPattern, Limits, Network, PublishedPort,
+    Settings, Wall,
 };
 
 /// Isolation flags as given.
@@ -33,7 +36,7 @@ pub(crate) struct IsolationOptions {
     pub(crate) allow_host: Vec<HostPattern>,
 
     /// Let the host reach a server inside, such as 8080:3000; implies --isolated-network
-    #[arg(long, value_name = "PORT:INSIDE", value_delimiter = ',')]
+    #[arg(long, value_name = "PORTS", value_delimiter = ',')]
     pub(crate) publish: Vec<PublishedPort>,
 
     /// Limit memory, swap included, such as 512M ('none' lifts a stored limit)
@@ -53,11 +56,11 @@ pub(crate) struct IsolationOptions {
     pub(crate) size: Option<Limit<ByteSize>>,
 
     /// Show a host path inside that would be hidden, read-only unless it ends in ':rw'
-    #[arg(long, value_name = "PATH", value_parser = exposure)]
+    #[arg(long, value_name = "PATH", value_parser = exposure, value_hint = ValueHint::AnyPath)]
     pub(crate) expose: Vec<Exposure>,
 
     /// Hide a host path
-    #[arg(long, value_name = "PATH", value_parser = hidden)]
+    #[arg(long, value_name = "PATH", value_parser = hidden, value_hint = ValueHint::AnyPath)]
     pub(crate) hide: Vec<PathBuf>,
 
     /// Set a variable inside
@@ -70,7 +73,7 @@ pub(crate) struct IsolationOptions {
 
     /// Which outer wall: 'landlock' knowingly accepts a weaker one, for hosts without user
     /// namespaces
-    #[arg(long, value_name = "WALL", value_parser = wall, hide_possible_values = true)]
+    #[arg(long, value_name = "WALL", value_parser = walls())]
     pub(crate) isolation: Option<Wall>,
 }
 
@@ -139,6 +142,18 @@ pub(crate) fn exposure(text: &str) -> Result<Exposure, String> {
 /// A path to hide; a relative one is the working directory's.
 pub(crate) fn hidden(text: &str) -> Result<PathBuf, String> {
     std::path::absolute(text).map_err(|error| error.to_string())
+}
+
+/// The walls, for the argument parser.
+fn walls() -> impl TypedValueParser<Value = Wall> {
+    PossibleValuesParser::new(["namespaces", "landlock"]).try_map(|name| wall(&name))
+}
+
+/// The backends, for the argument parser; older spellings are taken and not shown.
+pub(crate) fn backends() -> impl TypedValueParser<Value = BackendChoice> {
+    let shown = ["auto", "btrfs", "overlay", "copy"].map(PossibleValue::new);
+    let older = ["rsync", "overlayfs"].map(|name| PossibleValue::new(name).hide(true));
+    PossibleValuesParser::new(shown.into_iter().chain(older)).try_map(|name| name.parse())
 }
 
 /// The wall by name.

@@ -16,6 +16,8 @@ mod chooser;
 mod command;
 mod config;
 mod ending;
+#[cfg(test)]
+mod generated;
 mod isolation_options;
 mod narration;
 mod output;

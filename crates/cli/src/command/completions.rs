@@ -99,22 +99,28 @@ complete -F _sandbox_with_names -o nosort -o bashdefault -o default sandbox
 fn zsh(script: &str) -> String {
     let mut lines = Vec::new();
     for line in script.lines() {
-        let named = [":name -- ", "::name -- ", "*::names -- ", "*::words -- "];
-        let names = named.iter().any(|mark| line.contains(mark))
-            && (line.contains("The sandbox") || line.contains("Only this sandbox"));
-        match names {
-            true => lines.push(
-                line.replace(":_default'", ":_sandbox_names'")
-                    .replace(":_default\"", ":_sandbox_names\""),
-            ),
-            false => lines.push(line.to_owned()),
-        }
+        let action = match line.trim_start() {
+            line if line.starts_with("'*::words -- ") => Some(":_sandbox_words'"),
+            line if line.starts_with("':name -- ") => Some(":_sandbox_names'"),
+            line if line.starts_with("'::name -- The sandbox") => Some(":_sandbox_names'"),
+            line if line.starts_with("'::name -- Only this") => Some(":_sandbox_names'"),
+            line if line.starts_with("'*::names -- ") => Some(":_sandbox_names'"),
+            _ => None,
+        };
+        lines.push(match action {
+            Some(action) => line.replace(":_default'", action),
+            None => line.to_owned(),
+        });
     }
     let names = r#"
 _sandbox_names() {
     local -a names
     names=( ${(f)"$(sandbox __complete-names 2>/dev/null)"} )
     _describe -t names sandbox names
+}
+
+_sandbox_words() {
+    if (( CURRENT == 1 )); then _sandbox_names; else shift words; (( CURRENT-- )); _normal; fi
 }
 "#;
     let script = lines.join("\n");
@@ -138,4 +144,21 @@ end
 complete -c sandbox -n __sandbox_needs_name -f -a '(sandbox __complete-names 2>/dev/null)'
 "#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generated;
+
+    #[test]
+    fn the_scripts_checked_in_are_current() {
+        for (shell, file) in [
+            (Shell::Bash, "completions/sandbox.bash"),
+            (Shell::Zsh, "completions/sandbox.zsh"),
+            (Shell::Fish, "completions/sandbox.fish"),
+        ] {
+            generated::must_be_current(file, &script(shell));
+        }
+    }
 }

@@ -8,7 +8,7 @@ use sandbox_workspace::{Root, Sandbox};
 use serde::Serialize;
 
 use crate::ending::Ending;
-use crate::isolation_options::IsolationOptions;
+use crate::isolation_options::{IsolationOptions, backends};
 use crate::narration;
 use crate::output;
 use crate::progress::Bar;
@@ -40,8 +40,8 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "DIR")]
     from: Option<PathBuf>,
 
-    /// How to copy: auto, btrfs, overlay or copy
-    #[arg(long, visible_alias = "copy", value_name = "BACKEND")]
+    /// How to copy; auto takes the best that works
+    #[arg(long, visible_alias = "copy", value_name = "BACKEND", value_parser = backends())]
     backend: Option<BackendChoice>,
 
     /// Sandbox '/', the home directory or the sandbox root itself, too

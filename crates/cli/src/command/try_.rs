@@ -13,7 +13,7 @@ use crate::command::create::{self, Declined};
 use crate::command::run::shell_wrapped;
 use crate::command::{discard, list};
 use crate::ending::Ending;
-use crate::isolation_options::IsolationOptions;
+use crate::isolation_options::{IsolationOptions, backends};
 use crate::narration::{self, Paint};
 use crate::progress::Bar;
 use crate::promotion::{self, Consent, Wishes};
@@ -47,6 +47,7 @@ use crate::workload::{self, Workload};
 pub(crate) struct Args {
     /// The command and its arguments; one argument is given to `sh -c`
     #[arg(value_name = "CMD", trailing_var_arg = true, required = true)]
+    #[arg(value_hint = clap::ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 
     /// Apply the changes when the command succeeds; keep the sandbox when it fails
@@ -61,8 +62,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) discard: bool,
 
-    /// How to copy: auto, btrfs, overlay or copy
-    #[arg(long, visible_alias = "copy", value_name = "BACKEND")]
+    /// How to copy; auto takes the best that works
+    #[arg(long, visible_alias = "copy", value_name = "BACKEND", value_parser = backends())]
     pub(crate) backend: Option<BackendChoice>,
 
     /// Sandbox '/', the home directory or the sandbox root itself, too; with --promote, do not ask

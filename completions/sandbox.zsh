@@ -1,0 +1,799 @@
+#compdef sandbox
+
+autoload -U is-at-least
+
+_sandbox_names() {
+    local -a names
+    names=( ${(f)"$(sandbox __complete-names 2>/dev/null)"} )
+    _describe -t names sandbox names
+}
+
+_sandbox_words() {
+    if (( CURRENT == 1 )); then _sandbox_names; else shift words; (( CURRENT-- )); _normal; fi
+}
+
+_sandbox() {
+    typeset -A opt_args
+    typeset -a _arguments_options
+    local ret=1
+
+    if is-at-least 5.2; then
+        _arguments_options=(-s -S -C)
+    else
+        _arguments_options=(-s -C)
+    fi
+
+    local context curcontext="$curcontext" state line
+    _arguments "${_arguments_options[@]}" : \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+":: :_sandbox_commands" \
+"*::: :->sandbox" \
+&& ret=0
+    case $state in
+    (sandbox)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:sandbox-command-$line[1]:"
+        case $line[1] in
+            (create)
+_arguments "${_arguments_options[@]}" : \
+'-f+[The directory to sandbox \[default\: the current one\]]:DIR:_files' \
+'--from=[The directory to sandbox \[default\: the current one\]]:DIR:_files' \
+'--backend=[How to copy; auto takes the best that works]:BACKEND:(auto btrfs overlay copy)' \
+'--copy=[How to copy; auto takes the best that works]:BACKEND:(auto btrfs overlay copy)' \
+'*--with-ports=[Forward a host-local TCP port to the same port inside; implies --isolated-network]:PORT:_default' \
+'*--allow-host=[Let it reach a host through the proxy\: HOST, HOST\:PORT, *.DOMAIN\:PORT; implies --isolated-network]:HOST:_default' \
+'*--publish=[Let the host reach a server inside, such as 8080\:3000; implies --isolated-network]:PORTS:_default' \
+'--memory=[Limit memory, swap included, such as 512M ('\''none'\'' lifts a stored limit)]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:NUMBER:_default' \
+'--pids=[Limit processes and threads]:NUMBER:_default' \
+'--size=[Limit the disk space of its changes, such as 2G]:SIZE:_default' \
+'*--expose=[Show a host path inside that would be hidden, read-only unless it ends in '\''\:rw'\'']:PATH:_files' \
+'*--hide=[Hide a host path]:PATH:_files' \
+'*-e+[Set a variable inside]:NAME=VALUE:_default' \
+'*--env=[Set a variable inside]:NAME=VALUE:_default' \
+'--isolation=[Which outer wall\: '\''landlock'\'' knowingly accepts a weaker one, for hosts without user namespaces]:WALL:(namespaces landlock)' \
+'-y[Sandbox '\''/'\'', the home directory or the sandbox root itself, too]' \
+'--yes[Sandbox '\''/'\'', the home directory or the sandbox root itself, too]' \
+'--json[Print JSON\: {"name", "source", "backend", "created", "directory"}]' \
+'--isolated-network[Give it a network of its own, with loopback only]' \
+'(--isolated-network --with-ports --allow-host --publish)--host-network[Use the host'\''s network, where isolation is stored or configured]' \
+'--clean-env[Pass none of the caller'\''s variables but the essential ones]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::name -- Its name; a memorable one is made up without it:_default' \
+&& ret=0
+;;
+(try)
+_arguments "${_arguments_options[@]}" : \
+'--backend=[How to copy; auto takes the best that works]:BACKEND:(auto btrfs overlay copy)' \
+'--copy=[How to copy; auto takes the best that works]:BACKEND:(auto btrfs overlay copy)' \
+'*--with-ports=[Forward a host-local TCP port to the same port inside; implies --isolated-network]:PORT:_default' \
+'*--allow-host=[Let it reach a host through the proxy\: HOST, HOST\:PORT, *.DOMAIN\:PORT; implies --isolated-network]:HOST:_default' \
+'*--publish=[Let the host reach a server inside, such as 8080\:3000; implies --isolated-network]:PORTS:_default' \
+'--memory=[Limit memory, swap included, such as 512M ('\''none'\'' lifts a stored limit)]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:NUMBER:_default' \
+'--pids=[Limit processes and threads]:NUMBER:_default' \
+'--size=[Limit the disk space of its changes, such as 2G]:SIZE:_default' \
+'*--expose=[Show a host path inside that would be hidden, read-only unless it ends in '\''\:rw'\'']:PATH:_files' \
+'*--hide=[Hide a host path]:PATH:_files' \
+'*-e+[Set a variable inside]:NAME=VALUE:_default' \
+'*--env=[Set a variable inside]:NAME=VALUE:_default' \
+'--isolation=[Which outer wall\: '\''landlock'\'' knowingly accepts a weaker one, for hosts without user namespaces]:WALL:(namespaces landlock)' \
+'(--keep --discard)--promote[Apply the changes when the command succeeds; keep the sandbox when it fails]' \
+'(--discard)--keep[Keep the sandbox]' \
+'--discard[Throw the sandbox away]' \
+'-y[Sandbox '\''/'\'', the home directory or the sandbox root itself, too; with --promote, do not ask]' \
+'--yes[Sandbox '\''/'\'', the home directory or the sandbox root itself, too; with --promote, do not ask]' \
+'--isolated-network[Give it a network of its own, with loopback only]' \
+'(--isolated-network --with-ports --allow-host --publish)--host-network[Use the host'\''s network, where isolation is stored or configured]' \
+'--clean-env[Pass none of the caller'\''s variables but the essential ones]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::command -- The command and its arguments; one argument is given to `sh -c`:_cmdambivalent' \
+&& ret=0
+;;
+(list)
+_arguments "${_arguments_options[@]}" : \
+'-a[Also those that were discarded]' \
+'--all[Also those that were discarded]' \
+'--json[Print JSON\: \[{"name", "source", "backend", "created", "size", "changes", "status"}\]]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(ls)
+_arguments "${_arguments_options[@]}" : \
+'-a[Also those that were discarded]' \
+'--all[Also those that were discarded]' \
+'--json[Print JSON\: \[{"name", "source", "backend", "created", "size", "changes", "status"}\]]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(enter)
+_arguments "${_arguments_options[@]}" : \
+'-c+[Run this line in the shell instead of an interactive session]:LINE:_default' \
+'--command=[Run this line in the shell instead of an interactive session]:LINE:_default' \
+'*--with-ports=[Forward a host-local TCP port to the same port inside; implies --isolated-network]:PORT:_default' \
+'*--allow-host=[Let it reach a host through the proxy\: HOST, HOST\:PORT, *.DOMAIN\:PORT; implies --isolated-network]:HOST:_default' \
+'*--publish=[Let the host reach a server inside, such as 8080\:3000; implies --isolated-network]:PORTS:_default' \
+'--memory=[Limit memory, swap included, such as 512M ('\''none'\'' lifts a stored limit)]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:NUMBER:_default' \
+'--pids=[Limit processes and threads]:NUMBER:_default' \
+'--size=[Limit the disk space of its changes, such as 2G]:SIZE:_default' \
+'*--expose=[Show a host path inside that would be hidden, read-only unless it ends in '\''\:rw'\'']:PATH:_files' \
+'*--hide=[Hide a host path]:PATH:_files' \
+'*-e+[Set a variable inside]:NAME=VALUE:_default' \
+'*--env=[Set a variable inside]:NAME=VALUE:_default' \
+'--isolation=[Which outer wall\: '\''landlock'\'' knowingly accepts a weaker one, for hosts without user namespaces]:WALL:(namespaces landlock)' \
+'--no-prompt[Leave the shell'\''s prompt as it is]' \
+'--isolated-network[Give it a network of its own, with loopback only]' \
+'(--isolated-network --with-ports --allow-host --publish)--host-network[Use the host'\''s network, where isolation is stored or configured]' \
+'--clean-env[Pass none of the caller'\''s variables but the essential ones]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+&& ret=0
+;;
+(run)
+_arguments "${_arguments_options[@]}" : \
+'*--with-ports=[Forward a host-local TCP port to the same port inside; implies --isolated-network]:PORT:_default' \
+'*--allow-host=[Let it reach a host through the proxy\: HOST, HOST\:PORT, *.DOMAIN\:PORT; implies --isolated-network]:HOST:_default' \
+'*--publish=[Let the host reach a server inside, such as 8080\:3000; implies --isolated-network]:PORTS:_default' \
+'--memory=[Limit memory, swap included, such as 512M ('\''none'\'' lifts a stored limit)]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:NUMBER:_default' \
+'--pids=[Limit processes and threads]:NUMBER:_default' \
+'--size=[Limit the disk space of its changes, such as 2G]:SIZE:_default' \
+'*--expose=[Show a host path inside that would be hidden, read-only unless it ends in '\''\:rw'\'']:PATH:_files' \
+'*--hide=[Hide a host path]:PATH:_files' \
+'*-e+[Set a variable inside]:NAME=VALUE:_default' \
+'*--env=[Set a variable inside]:NAME=VALUE:_default' \
+'--isolation=[Which outer wall\: '\''landlock'\'' knowingly accepts a weaker one, for hosts without user namespaces]:WALL:(namespaces landlock)' \
+'--isolated-network[Give it a network of its own, with loopback only]' \
+'(--isolated-network --with-ports --allow-host --publish)--host-network[Use the host'\''s network, where isolation is stored or configured]' \
+'--clean-env[Pass none of the caller'\''s variables but the essential ones]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::words -- The sandbox, then the command and its arguments:_sandbox_words' \
+&& ret=0
+;;
+(exec)
+_arguments "${_arguments_options[@]}" : \
+'*--with-ports=[Forward a host-local TCP port to the same port inside; implies --isolated-network]:PORT:_default' \
+'*--allow-host=[Let it reach a host through the proxy\: HOST, HOST\:PORT, *.DOMAIN\:PORT; implies --isolated-network]:HOST:_default' \
+'*--publish=[Let the host reach a server inside, such as 8080\:3000; implies --isolated-network]:PORTS:_default' \
+'--memory=[Limit memory, swap included, such as 512M ('\''none'\'' lifts a stored limit)]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:NUMBER:_default' \
+'--pids=[Limit processes and threads]:NUMBER:_default' \
+'--size=[Limit the disk space of its changes, such as 2G]:SIZE:_default' \
+'*--expose=[Show a host path inside that would be hidden, read-only unless it ends in '\''\:rw'\'']:PATH:_files' \
+'*--hide=[Hide a host path]:PATH:_files' \
+'*-e+[Set a variable inside]:NAME=VALUE:_default' \
+'*--env=[Set a variable inside]:NAME=VALUE:_default' \
+'--isolation=[Which outer wall\: '\''landlock'\'' knowingly accepts a weaker one, for hosts without user namespaces]:WALL:(namespaces landlock)' \
+'--isolated-network[Give it a network of its own, with loopback only]' \
+'(--isolated-network --with-ports --allow-host --publish)--host-network[Use the host'\''s network, where isolation is stored or configured]' \
+'--clean-env[Pass none of the caller'\''s variables but the essential ones]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::words -- The sandbox, then the command and its arguments:_sandbox_words' \
+&& ret=0
+;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+'--since=[Only what was modified since\: 10m, 2h, 3d, 2026-01-31, '\''2026-01-31 14\:00'\'']:TIME:_default' \
+'(--files --json)--stat[Lines added and deleted per file]' \
+'(--json)--files[Changed paths with a letter\: A added, M modified, D deleted, R renamed, P permissions, T type]' \
+'(--json)--name-only[Changed paths with a letter\: A added, M modified, D deleted, R renamed, P permissions, T type]' \
+'--json[Print JSON\: \[{"path", "kind", "before", "after", "flags", …}\]]' \
+'--exit-code[Exit with status 1 when there are changes]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+'*::paths -- Only what is at or below these:_files' \
+&& ret=0
+;;
+(promote)
+_arguments "${_arguments_options[@]}" : \
+'*--resolve=[Resolve one conflict\: PATH=ours, theirs, merge or skip]:PATH=HOW:_default' \
+'-n[Show the plan and stop]' \
+'--dry-run[Show the plan and stop]' \
+'(-y --yes -n --dry-run)-i[Decide per file and per hunk]' \
+'(-y --yes -n --dry-run)--interactive[Decide per file and per hunk]' \
+'--backup[Also copy what is replaced or deleted to SOURCE.sandbox-backup-TIME, beside the source]' \
+'-y[Do not ask]' \
+'--yes[Do not ask]' \
+'(-i --interactive --backup --resolve --ours --theirs --merge)--undo[Take the last promote of this source back]' \
+'--allow-git-control[Apply git'\''s control files (.git/config, .git/hooks) too]' \
+'(--theirs --merge)--ours[Resolve all other conflicts with the sandbox'\''s version]' \
+'(--merge)--theirs[Resolve all other conflicts with the source'\''s version]' \
+'--merge[Resolve all other conflicts by merging; what overlaps stays a conflict]' \
+'(-i --interactive)--json[Print JSON\: the plan, and whether it was applied]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::name -- The sandbox; with --undo it may be one that was discarded, or none for the current directory:_sandbox_names' \
+'*::paths -- Only what is at or below these:_files' \
+&& ret=0
+;;
+(discard)
+_arguments "${_arguments_options[@]}" : \
+'-f[Do not ask]' \
+'-y[Do not ask]' \
+'--force[Do not ask]' \
+'--yes[Do not ask]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::names -- The sandboxes:_sandbox_names' \
+&& ret=0
+;;
+(rm)
+_arguments "${_arguments_options[@]}" : \
+'-f[Do not ask]' \
+'-y[Do not ask]' \
+'--force[Do not ask]' \
+'--yes[Do not ask]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::names -- The sandboxes:_sandbox_names' \
+&& ret=0
+;;
+(sync)
+_arguments "${_arguments_options[@]}" : \
+'--direction=[Which way; sandbox-to-source is \`sandbox promote\`]:DIRECTION:((source-to-sandbox\:"The sandbox takes over the source'\''s changes"
+sandbox-to-source\:"The source takes over the sandbox'\''s changes"))' \
+'-n[Show what would be done and stop]' \
+'--dry-run[Show what would be done and stop]' \
+'-y[Do not ask (for sandbox-to-source)]' \
+'--yes[Do not ask (for sandbox-to-source)]' \
+'--json[Print JSON\: {"steps"\: \[{"path", "action"}\], "conflicts"}]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+&& ret=0
+;;
+(fork)
+_arguments "${_arguments_options[@]}" : \
+'-n+[How many to make]:NUMBER:_default' \
+'--number=[How many to make]:NUMBER:_default' \
+'--json[Print JSON\: \[{"name", "source", "backend"}\]]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox to fork:_sandbox_names' \
+':new -- The new one'\''s name:_default' \
+&& ret=0
+;;
+(snapshot)
+_arguments "${_arguments_options[@]}" : \
+'(--delete)-l[List the checkpoints]' \
+'(--delete)--list[List the checkpoints]' \
+'--delete[Delete the checkpoint LABEL]' \
+'--json[Print JSON\: {"label"}, or with --list \[{"label", "created", "size"}\]]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+'::label -- What to call it:_default' \
+&& ret=0
+;;
+(rollback)
+_arguments "${_arguments_options[@]}" : \
+'-y[Do not ask]' \
+'--yes[Do not ask]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+':label -- The checkpoint:_default' \
+&& ret=0
+;;
+(pause)
+_arguments "${_arguments_options[@]}" : \
+'--stop[End the processes, keep the files]' \
+'--json[Print JSON\: {"name", "processes"}]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+&& ret=0
+;;
+(resume)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON\: {"name", "processes"}]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+&& ret=0
+;;
+(info)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON, with the same fields as the text]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+&& ret=0
+;;
+(path)
+_arguments "${_arguments_options[@]}" : \
+'--layer[Where its changes are kept, as the overlay file system writes them]' \
+'--json[Print JSON\: {"path", "layer"}, either may be null]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':name -- The sandbox:_sandbox_names' \
+&& ret=0
+;;
+(history)
+_arguments "${_arguments_options[@]}" : \
+'-n+[At most so many]:NUMBER:_default' \
+'--limit=[At most so many]:NUMBER:_default' \
+'--json[Print JSON, one record per line, as they are stored]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::name -- Only this sandbox:_sandbox_names' \
+&& ret=0
+;;
+(gc)
+_arguments "${_arguments_options[@]}" : \
+'-n[Show what would be deleted and stop]' \
+'--dry-run[Show what would be deleted and stop]' \
+'--stale[Also stale sandboxes without changes]' \
+'--json[Print JSON\: \[{"what", "path", "size", "deleted"}\]]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(doctor)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON\: \[{"feature", "works", "detail", "meaning", "fix", "required"}\]]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(version)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON\: {"version"}]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(completions)
+_arguments "${_arguments_options[@]}" : \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':shell -- Which shell:(bash zsh fish)' \
+&& ret=0
+;;
+(man)
+_arguments "${_arguments_options[@]}" : \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::directory -- A directory for sandbox.1, sandbox-create.1 and so on:_files' \
+&& ret=0
+;;
+(__complete-names)
+_arguments "${_arguments_options[@]}" : \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(help)
+_arguments "${_arguments_options[@]}" : \
+":: :_sandbox__subcmd__help_commands" \
+"*::: :->help" \
+&& ret=0
+
+    case $state in
+    (help)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:sandbox-help-command-$line[1]:"
+        case $line[1] in
+            (create)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(try)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(list)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(enter)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(run)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(promote)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(discard)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(sync)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(fork)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(snapshot)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(rollback)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(pause)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(resume)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(info)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(path)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(history)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(gc)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(doctor)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(version)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(completions)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(man)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(__complete-names)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+(help)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
+        esac
+    ;;
+esac
+}
+
+(( $+functions[_sandbox_commands] )) ||
+_sandbox_commands() {
+    local commands; commands=(
+'create:Make a sandbox of a directory' \
+'try:Run a command on a copy of the current directory, look, then decide' \
+'list:List sandboxes, newest first' \
+'ls:List sandboxes, newest first' \
+'enter:Open an interactive shell in a sandbox' \
+'run:Run a command in a sandbox' \
+'exec:Run a command in a sandbox' \
+'diff:Show what changed in a sandbox' \
+'promote:Apply a sandbox'\''s changes to its source' \
+'discard:Delete a sandbox and the changes in it' \
+'rm:Delete a sandbox and the changes in it' \
+'sync:Bring the source'\''s changes into a sandbox' \
+'fork:Make a sandbox of a sandbox' \
+'snapshot:Save a checkpoint inside a sandbox, or list them' \
+'rollback:Take a sandbox back to a checkpoint' \
+'pause:Freeze the processes of a sandbox' \
+'resume:Let the processes of a paused sandbox go on' \
+'info:Show everything about a sandbox' \
+'path:Print a host path to a sandbox'\''s files, where there is one' \
+'history:Show every operation on every sandbox' \
+'gc:Clean up what nobody needs any more' \
+'doctor:Show what this host offers, by trying it' \
+'version:Print the version' \
+'completions:Print a completion script for your shell' \
+'man:Print the manual page, or write one for every command' \
+'__complete-names:' \
+'help:Print this message or the help of the given subcommand(s)' \
+    )
+    _describe -t commands 'sandbox commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd____complete-names_commands] )) ||
+_sandbox__subcmd____complete-names_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox __complete-names commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__completions_commands] )) ||
+_sandbox__subcmd__completions_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox completions commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__create_commands] )) ||
+_sandbox__subcmd__create_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox create commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__diff_commands] )) ||
+_sandbox__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox diff commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__discard_commands] )) ||
+_sandbox__subcmd__discard_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox discard commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__doctor_commands] )) ||
+_sandbox__subcmd__doctor_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox doctor commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__enter_commands] )) ||
+_sandbox__subcmd__enter_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox enter commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__fork_commands] )) ||
+_sandbox__subcmd__fork_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox fork commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__gc_commands] )) ||
+_sandbox__subcmd__gc_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox gc commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help_commands] )) ||
+_sandbox__subcmd__help_commands() {
+    local commands; commands=(
+'create:Make a sandbox of a directory' \
+'try:Run a command on a copy of the current directory, look, then decide' \
+'list:List sandboxes, newest first' \
+'enter:Open an interactive shell in a sandbox' \
+'run:Run a command in a sandbox' \
+'diff:Show what changed in a sandbox' \
+'promote:Apply a sandbox'\''s changes to its source' \
+'discard:Delete a sandbox and the changes in it' \
+'sync:Bring the source'\''s changes into a sandbox' \
+'fork:Make a sandbox of a sandbox' \
+'snapshot:Save a checkpoint inside a sandbox, or list them' \
+'rollback:Take a sandbox back to a checkpoint' \
+'pause:Freeze the processes of a sandbox' \
+'resume:Let the processes of a paused sandbox go on' \
+'info:Show everything about a sandbox' \
+'path:Print a host path to a sandbox'\''s files, where there is one' \
+'history:Show every operation on every sandbox' \
+'gc:Clean up what nobody needs any more' \
+'doctor:Show what this host offers, by trying it' \
+'version:Print the version' \
+'completions:Print a completion script for your shell' \
+'man:Print the manual page, or write one for every command' \
+'__complete-names:' \
+'help:Print this message or the help of the given subcommand(s)' \
+    )
+    _describe -t commands 'sandbox help commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd____complete-names_commands] )) ||
+_sandbox__subcmd__help__subcmd____complete-names_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help __complete-names commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__completions_commands] )) ||
+_sandbox__subcmd__help__subcmd__completions_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help completions commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__create_commands] )) ||
+_sandbox__subcmd__help__subcmd__create_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help create commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__diff_commands] )) ||
+_sandbox__subcmd__help__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help diff commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__discard_commands] )) ||
+_sandbox__subcmd__help__subcmd__discard_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help discard commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__doctor_commands] )) ||
+_sandbox__subcmd__help__subcmd__doctor_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help doctor commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__enter_commands] )) ||
+_sandbox__subcmd__help__subcmd__enter_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help enter commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__fork_commands] )) ||
+_sandbox__subcmd__help__subcmd__fork_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help fork commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__gc_commands] )) ||
+_sandbox__subcmd__help__subcmd__gc_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help gc commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__help_commands] )) ||
+_sandbox__subcmd__help__subcmd__help_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help help commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__history_commands] )) ||
+_sandbox__subcmd__help__subcmd__history_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help history commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__info_commands] )) ||
+_sandbox__subcmd__help__subcmd__info_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help info commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__list_commands] )) ||
+_sandbox__subcmd__help__subcmd__list_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help list commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__man_commands] )) ||
+_sandbox__subcmd__help__subcmd__man_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help man commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__path_commands] )) ||
+_sandbox__subcmd__help__subcmd__path_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help path commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__pause_commands] )) ||
+_sandbox__subcmd__help__subcmd__pause_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help pause commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__promote_commands] )) ||
+_sandbox__subcmd__help__subcmd__promote_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help promote commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__resume_commands] )) ||
+_sandbox__subcmd__help__subcmd__resume_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help resume commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__rollback_commands] )) ||
+_sandbox__subcmd__help__subcmd__rollback_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help rollback commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__run_commands] )) ||
+_sandbox__subcmd__help__subcmd__run_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help run commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__snapshot_commands] )) ||
+_sandbox__subcmd__help__subcmd__snapshot_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help snapshot commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__sync_commands] )) ||
+_sandbox__subcmd__help__subcmd__sync_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help sync commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__try_commands] )) ||
+_sandbox__subcmd__help__subcmd__try_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help try commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__help__subcmd__version_commands] )) ||
+_sandbox__subcmd__help__subcmd__version_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help version commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__history_commands] )) ||
+_sandbox__subcmd__history_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox history commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__info_commands] )) ||
+_sandbox__subcmd__info_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox info commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__list_commands] )) ||
+_sandbox__subcmd__list_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox list commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__man_commands] )) ||
+_sandbox__subcmd__man_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox man commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__path_commands] )) ||
+_sandbox__subcmd__path_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox path commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__pause_commands] )) ||
+_sandbox__subcmd__pause_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox pause commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__promote_commands] )) ||
+_sandbox__subcmd__promote_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox promote commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__resume_commands] )) ||
+_sandbox__subcmd__resume_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox resume commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__rollback_commands] )) ||
+_sandbox__subcmd__rollback_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox rollback commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__run_commands] )) ||
+_sandbox__subcmd__run_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox run commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__snapshot_commands] )) ||
+_sandbox__subcmd__snapshot_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox snapshot commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__sync_commands] )) ||
+_sandbox__subcmd__sync_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox sync commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__try_commands] )) ||
+_sandbox__subcmd__try_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox try commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__version_commands] )) ||
+_sandbox__subcmd__version_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox version commands' commands "$@"
+}
+
+if [ "$funcstack[1]" = "_sandbox" ]; then
+    _sandbox "$@"
+else
+    compdef _sandbox sandbox
+fi
