@@ -95,3 +95,6 @@ fn is_directory(change: &Change) -> bool {
         .after
         .is_some_and(|entry| entry.kind == EntryKind::Directory)
 }
+
+#[cfg(test)]
+mod tests;

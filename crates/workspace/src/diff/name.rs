@@ -5,7 +5,8 @@ use sandbox_model::RelPath;
 use super::Colour;
 
 /// `prefix` and `path`, quoted in C's manner when it holds anything but printable ASCII without
-/// quotes and backslashes. git, and patch since 2.7, read it back.
+/// quotes and backslashes. git, and patch since 2.7, read it back. A space is quoted too: git would
+/// not, but patch cuts the name of an empty file there.
 pub(super) fn quoted(prefix: &str, path: &RelPath, colour: Colour) -> String {
     match colour {
         Colour::Plain => quote(prefix, path.as_bytes()),
@@ -14,7 +15,7 @@ pub(super) fn quoted(prefix: &str, path: &RelPath, colour: Colour) -> String {
 }
 
 fn quote(prefix: &str, bytes: &[u8]) -> String {
-    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    let plain = |byte: &u8| matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b'\\');
     if bytes.iter().all(plain) {
         return format!("{prefix}{}", String::from_utf8_lossy(bytes));
     }
@@ -38,24 +39,15 @@ fn quote(prefix: &str, bytes: &[u8]) -> String {
     text
 }
 
-/// The same, for a `---` or `+++` line: a tab ends a name with a space in it, which `patch` would
-/// else cut short.
-pub(super) fn in_header(prefix: &str, path: &RelPath, colour: Colour) -> String {
-    let mut text = quoted(prefix, path, colour);
-    if colour == Colour::Plain && text.contains(' ') && !text.starts_with('"') {
-        text.push('\t');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn odd_names_are_quoted_as_git_does() {
+    fn odd_names_are_quoted_as_git_reads_them() {
         let name = |bytes: &[u8]| quoted("a/", &RelPath::new(bytes).unwrap(), Colour::Plain);
-        assert_eq!(name(b"plain name.txt"), "a/plain name.txt");
+        assert_eq!(name(b"plain-name.txt"), "a/plain-name.txt");
+        assert_eq!(name(b"spaced name"), "\"a/spaced name\"");
         assert_eq!(name(b"new\nline"), "\"a/new\\nline\"");
         assert_eq!(name("ä\"\\".as_bytes()), "\"a/\\303\\244\\\"\\\\\"");
         assert_eq!(name(b"\x1b[31m\xff"), "\"a/\\033[31m\\377\"");

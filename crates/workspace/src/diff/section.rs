@@ -207,11 +207,21 @@ impl Section<'_> {
             && self.contents_differ()
             && let (Some(old), Some(new)) = (object(self.before), object(self.after))
         {
-            lines.push(format!("index {old}..{new}"));
+            lines.push(format!("index {old}..{new}{}", self.unchanged_mode()));
         }
         lines
             .iter()
             .try_for_each(|line| self.line(line, Look::Header, out))
+    }
+
+    /// A mode that stays is said beside the objects: `patch` needs it to know a symlink.
+    fn unchanged_mode(&self) -> String {
+        match (self.before, self.after) {
+            (Some(before), Some(after)) if before.mode == after.mode => {
+                format!(" {}", after.mode.as_str())
+            }
+            _ => String::new(),
+        }
     }
 
     fn contents_differ(&self) -> bool {
@@ -262,7 +272,7 @@ impl Section<'_> {
     }
 
     fn differ(&self, out: &mut dyn Write) -> io::Result<()> {
-        let (old, new) = self.names(name::quoted);
+        let (old, new) = self.names();
         self.line(
             &format!("Binary files {old} and {new} differ"),
             Look::Plain,
@@ -271,9 +281,9 @@ impl Section<'_> {
     }
 
     /// The names on both sides, `/dev/null` for the one that does not exist.
-    fn names(&self, form: fn(&str, &RelPath, Colour) -> String) -> (String, String) {
+    fn names(&self) -> (String, String) {
         let named = |version: Option<&Version>, prefix, path| match version {
-            Some(_) => form(prefix, path, self.colour),
+            Some(_) => name::quoted(prefix, path, self.colour),
             None => "/dev/null".to_owned(),
         };
         (
@@ -288,7 +298,7 @@ impl Section<'_> {
         if hunks.is_empty() {
             return Ok(());
         }
-        let (old, new) = self.names(name::in_header);
+        let (old, new) = self.names();
         self.line(&format!("--- {old}"), Look::Header, out)?;
         self.line(&format!("+++ {new}"), Look::Header, out)?;
         for hunk in &hunks {

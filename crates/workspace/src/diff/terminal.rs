@@ -40,7 +40,9 @@ pub(super) fn write_line(
 ) -> io::Result<()> {
     match (colour, look) {
         (Colour::Plain, _) => out.write_all(line)?,
-        (Colour::Monochrome, _) | (Colour::Terminal, Look::Plain) => out.write_all(printable(line).as_bytes())?,
+        (Colour::Monochrome, _) | (Colour::Terminal, Look::Plain) => {
+            out.write_all(printable(line).as_bytes())?
+        }
         (Colour::Terminal, look) => {
             write!(out, "{}{}\x1b[m", look.code(), printable(line))?;
         }

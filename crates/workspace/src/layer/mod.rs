@@ -175,8 +175,11 @@ impl Hidden {
 pub(crate) fn vanished(error: &io::Error) -> bool {
     use rustix::io::Errno;
     matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    ) || matches!(
         Errno::from_io_error(error),
-        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE)
+        Some(Errno::LOOP | Errno::STALE)
     )
 }
 
