@@ -13,13 +13,14 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use super::entrance::{Door, Entrances};
 use super::outside::{Host, Outside};
 use super::proxy::{self, Proxy};
 use super::publish::{self, Sockets};
 use super::refused::Ledger;
 use super::socket::reset_on_close;
 use super::stop::Stop;
-use super::{Doors, PROXY_PORT, Refused, forward};
+use super::{Doors, Refused, forward};
 
 /// Address space of a thread's stack, of which only what is used becomes memory. Resolvers are the
 /// deepest thing that runs on one.
@@ -28,7 +29,7 @@ pub(super) const STACK: usize = 256 * 1024;
 /// Connections at once. Each holds two descriptors, and 1024 is the usual limit of a process.
 pub(super) const MOST_CONNECTIONS: usize = 384;
 
-/// How long to wait when the host has no descriptors or memory left for one more connection.
+/// How long to wait when no connection can be accepted just now.
 const BREATHER: Duration = Duration::from_millis(50);
 
 /// A gate that serves. Dropping it closes it.
@@ -37,14 +38,6 @@ pub struct Gate {
     stop: Arc<Stop>,
     ledger: Arc<Ledger>,
     acceptor: Option<JoinHandle<()>>,
-}
-
-/// Where a listener's connections lead.
-#[derive(Debug, Clone, Copy)]
-enum Door {
-    Port(u16),
-    Proxy,
-    Published { host: u16, inside: u16 },
 }
 
 /// What connections are served with.
@@ -71,18 +64,19 @@ impl Gate {
         }
         let stop = Arc::new(Stop::new()?);
         let ledger = Arc::new(Ledger::default());
-        let (listeners, leads) = listeners(doors.ports, doors.proxy, &doors.publish)?;
+        let entrances = Entrances::new(doors.ports, doors.proxy, doors.publish, doors.joined)?;
         let service = Service {
             stop: stop.clone(),
             ledger: ledger.clone(),
             proxy: Proxy::new(doors.hosts, outside, stop.clone(), ledger.clone()),
             sockets: doors.sockets.map(Sockets::over),
         };
-        let acceptor = if listeners.is_empty() {
+        let acceptor = if entrances.is_empty() {
             None
         } else {
-            let accept = move || accept(&Arc::new(service), &listeners, &leads);
-            Some(spawn("gate", accept)?)
+            Some(spawn("gate", move || {
+                accept(&Arc::new(service), entrances)
+            })?)
         };
         Ok(Gate {
             stop,
@@ -112,35 +106,6 @@ impl Drop for Gate {
     }
 }
 
-fn listeners(
-    ports: Vec<(u16, Vec<OwnedFd>)>,
-    proxy: Option<OwnedFd>,
-    publish: &[sandbox_model::PublishedPort],
-) -> io::Result<(Vec<OwnedFd>, Vec<Door>)> {
-    let mut listeners = Vec::new();
-    let mut leads = Vec::new();
-    for (port, inside) in ports {
-        leads.extend(inside.iter().map(|_| Door::Port(port)));
-        listeners.extend(inside);
-    }
-    if let Some(listener) = proxy {
-        leads.push(Door::Proxy);
-        listeners.push(listener);
-    }
-    for port in publish {
-        leads.push(Door::Published {
-            host: port.host,
-            inside: port.inside,
-        });
-        listeners.push(publish::listen(port.host)?);
-    }
-    for listener in &listeners {
-        // Or accept would block when a client has gone between poll and accept.
-        rustix::io::ioctl_fionbio(listener, true)?;
-    }
-    Ok((listeners, leads))
-}
-
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     thread::Builder::new()
         .name(name.to_owned())
@@ -149,31 +114,23 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
 }
 
 /// The acceptor: until the gate closes, and then until every connection has ended.
-fn accept(service: &Arc<Service>, listeners: &[OwnedFd], leads: &[Door]) {
+fn accept(service: &Arc<Service>, mut entrances: Entrances) {
     let mut connections: Vec<JoinHandle<()>> = Vec::new();
-    while let Ok(ready) = service.stop.poll_readable(listeners) {
-        for index in ready {
+    while let Ok(ready) = entrances.ready(&service.stop) {
+        for (listener, door) in ready {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let client = match rustix::net::accept_with(&listeners[index], flags) {
-                Ok(client) => client,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    service.stop.pause(BREATHER);
-                    continue;
+            match rustix::net::accept_with(listener, flags) {
+                Ok(client) => {
+                    connections.retain(|connection| !connection.is_finished());
+                    let others = connections.len();
+                    connections.extend(service.clone().admit(door, client, others));
                 }
-                // The client has gone again; a listener that is broken for good reports so for
-                // ever, and must not make us spin.
-                Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => continue,
-                Err(_) => {
-                    service.stop.pause(BREATHER);
-                    continue;
-                }
-            };
-            connections.retain(|connection| !connection.is_finished());
-            connections.extend(
-                service
-                    .clone()
-                    .admit(leads[index], client, connections.len()),
-            );
+                // The client has gone again.
+                Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => {}
+                // No descriptors or memory left, or a broken listener: reported for ever, so that
+                // looking again at once would be a spin.
+                Err(_) => service.stop.pause(BREATHER),
+            }
         }
     }
     for connection in connections {
@@ -219,16 +176,6 @@ impl Service {
                 publish::serve(&self.stop, sockets, client, inside);
             }
             (Door::Published { .. }, None) => reset_on_close(client),
-        }
-    }
-}
-
-impl Door {
-    fn describe(self) -> String {
-        match self {
-            Door::Port(port) => format!("127.0.0.1:{port}"),
-            Door::Proxy => format!("127.0.0.1:{PROXY_PORT}"),
-            Door::Published { host, inside } => format!("published {host}:{inside}"),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! and refused is kept by `refused`. Making the namespace and its listeners is the launch's job.
 
 mod address;
+mod entrance;
 mod forward;
 mod gate;
 mod outside;
@@ -55,6 +56,10 @@ pub struct Doors {
     /// Asks the init for a fresh TCP socket of its namespace: send one byte `4` or `6`, receive one
     /// descriptor (SCM_RIGHTS) with at least one byte of data. For published ports.
     pub sockets: Option<OwnedFd>,
+    /// This run has joined another of the same sandbox, which may hold the published ports: those
+    /// are taken over when it ends, rather than being an error. Listeners inside are made with
+    /// `SO_REUSEPORT`, so that each run has its own and none needs the others.
+    pub joined: bool,
 }
 
 /// Where the proxy listens inside.

@@ -68,14 +68,18 @@ impl Stop {
     }
 
     /// Waits until one of `listeners` is ready, and tells which are.
-    pub(super) fn poll_readable(&self, listeners: &[OwnedFd]) -> io::Result<Vec<usize>> {
+    pub(super) fn poll_readable(
+        &self,
+        listeners: &[OwnedFd],
+        deadline: Option<Instant>,
+    ) -> io::Result<Vec<usize>> {
         let mut set = vec![PollFd::new(&self.event, PollFlags::IN)];
         set.extend(
             listeners
                 .iter()
                 .map(|l| PollFd::from_borrowed_fd(l.as_fd(), PollFlags::IN)),
         );
-        poll_until(&mut set, None)?;
+        poll_until(&mut set, deadline)?;
         if !set[0].revents().is_empty() {
             return Err(closing());
         }

@@ -140,3 +140,35 @@ fn publishing_without_sockets_is_refused_before_anything_listens() {
         io::ErrorKind::InvalidInput
     );
 }
+
+#[test]
+fn a_run_that_joined_takes_the_port_over_when_the_first_ends() {
+    let (first_sockets, _) = init();
+    let inside = server(|mut stream| stream.write_all(b"inside").unwrap());
+    let (first, port) = published(inside, first_sockets);
+    let (sockets, asked) = init();
+    let publish = vec![PublishedPort { host: port, inside }];
+    let doors = Doors {
+        publish,
+        sockets: Some(sockets),
+        joined: true,
+        ..Doors::default()
+    };
+    let _second = Gate::open(doors).unwrap();
+    assert_eq!(heard(&mut client(port)), "inside");
+    assert_eq!(
+        *asked.lock().unwrap(),
+        b"",
+        "the first serves while it lives"
+    );
+    first.close();
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let mut stream = loop {
+        match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(std::time::Instant::now() < deadline, "{error}"),
+        }
+    };
+    assert_eq!(heard(&mut stream), "inside");
+    assert_eq!(*asked.lock().unwrap(), b"4");
+}

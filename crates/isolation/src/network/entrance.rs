@@ -1,0 +1,114 @@
+//! Where connections come in: the listeners, and what each leads to.
+//!
+//! A published port can be held by another run of the same sandbox, which serves it as well as we
+//! would. Such a port is awaited, and taken over when that run ends.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use sandbox_model::PublishedPort;
+
+use super::stop::Stop;
+use super::{PROXY_PORT, publish};
+
+/// How often an awaited port is tried.
+const TRY_AGAIN: Duration = Duration::from_millis(200);
+
+/// Where a listener's connections lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Door {
+    Port(u16),
+    Proxy,
+    Published { host: u16, inside: u16 },
+}
+
+/// All listeners of a gate.
+#[derive(Debug, Default)]
+pub(super) struct Entrances {
+    listeners: Vec<OwnedFd>,
+    /// For each listener.
+    doors: Vec<Door>,
+    /// Ports to publish that another run still holds.
+    awaited: Vec<PublishedPort>,
+}
+
+impl Entrances {
+    /// Takes the listeners that were made inside and listens on the published ports.
+    pub(super) fn new(
+        ports: Vec<(u16, Vec<OwnedFd>)>,
+        proxy: Option<OwnedFd>,
+        publish: Vec<PublishedPort>,
+        joined: bool,
+    ) -> io::Result<Entrances> {
+        let mut entrances = Entrances::default();
+        for (port, inside) in ports {
+            for listener in inside {
+                entrances.add(listener, Door::Port(port))?;
+            }
+        }
+        if let Some(listener) = proxy {
+            entrances.add(listener, Door::Proxy)?;
+        }
+        for port in publish {
+            match entrances.publish(port) {
+                Err(error) if joined && error.kind() == io::ErrorKind::AddrInUse => {
+                    entrances.awaited.push(port);
+                }
+                published => published?,
+            }
+        }
+        Ok(entrances)
+    }
+
+    /// Is there nowhere to come in, now or later?
+    pub(super) fn is_empty(&self) -> bool {
+        self.listeners.is_empty() && self.awaited.is_empty()
+    }
+
+    /// Waits until somebody is at a door. Fails when the gate closes.
+    pub(super) fn ready(&mut self, stop: &Stop) -> io::Result<Vec<(&OwnedFd, Door)>> {
+        let ready = loop {
+            let deadline = (!self.awaited.is_empty()).then(|| Instant::now() + TRY_AGAIN);
+            match stop.poll_readable(&self.listeners, deadline) {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => self.take_over(),
+                ready => break ready?,
+            }
+        };
+        let ready = ready.into_iter();
+        Ok(ready
+            .map(|index| (&self.listeners[index], self.doors[index]))
+            .collect())
+    }
+
+    fn take_over(&mut self) {
+        for port in std::mem::take(&mut self.awaited) {
+            if self.publish(port).is_err() {
+                self.awaited.push(port);
+            }
+        }
+    }
+
+    fn publish(&mut self, port: PublishedPort) -> io::Result<()> {
+        let PublishedPort { host, inside } = port;
+        self.add(publish::listen(host)?, Door::Published { host, inside })
+    }
+
+    fn add(&mut self, listener: OwnedFd, door: Door) -> io::Result<()> {
+        // Or accept would block when a client has gone between poll and accept.
+        rustix::io::ioctl_fionbio(&listener, true)?;
+        self.listeners.push(listener);
+        self.doors.push(door);
+        Ok(())
+    }
+}
+
+impl Door {
+    pub(super) fn describe(self) -> String {
+        match self {
+            Door::Port(port) => format!("127.0.0.1:{port}"),
+            Door::Proxy => format!("127.0.0.1:{PROXY_PORT}"),
+            Door::Published { host, inside } => format!("published {host}:{inside}"),
+        }
+    }
+}
