@@ -5,7 +5,7 @@
 //! what protects it from the command: nobody may trace or open a process that has more.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
@@ -122,13 +122,13 @@ fn listen(listeners: &Listeners) -> Result<Vec<OwnedFd>, Failed> {
     let mut sockets = Vec::new();
     for port in &listeners.ports {
         let failed = Step::Listen(usize::from(*port)).failed();
-        let addresses = [
-            IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ];
-        for address in addresses {
-            let address = SocketAddr::new(address, *port);
-            sockets.push(network::listen(address).map_err(&failed)?);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+        sockets.push(network::listen(address).map_err(&failed)?);
+        let address = SocketAddr::from((Ipv6Addr::LOCALHOST, *port));
+        match network::listen(address) {
+            // A host may have IPv6 switched off; then nothing inside looks for it either.
+            Err(error) if is_without(&error) => {}
+            outcome => sockets.push(outcome.map_err(&failed)?),
         }
     }
     if listeners.proxy {
@@ -137,6 +137,15 @@ fn listen(listeners: &Listeners) -> Result<Vec<OwnedFd>, Failed> {
         sockets.push(network::listen(address).map_err(failed)?);
     }
     Ok(sockets)
+}
+
+/// Is there no such family of addresses here?
+fn is_without(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL)
+    )
 }
 
 fn open_terminal() -> io::Result<terminal::Terminal> {

@@ -51,7 +51,7 @@ impl Donor {
     }
 
     fn step_in(&self, task: &Task, theirs: Ends) -> Result<(), ()> {
-        let Ends { control, door } = theirs;
+        let Ends { control, door, .. } = theirs;
         let joined = self
             .enter(task)
             .map_err(Step::Join.failed())

@@ -21,7 +21,7 @@ use crate::explain;
 use crate::facts::{self, Facts};
 use crate::init::{self, Listeners, Task};
 use crate::limits::Enforcer;
-use crate::network::{Doors, Gate, PROXY_PORT, proxy_variables};
+use crate::network::{self, Doors, Gate, NetworkError, PROXY_PORT, Published, proxy_variables};
 use crate::perform::Host;
 use crate::plan;
 use crate::policy::{Policy, Terminal};
@@ -86,6 +86,9 @@ pub enum LaunchError {
         /// In words.
         reason: String,
     },
+    /// The isolated network cannot be had as asked.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
 }
 
 impl Failure for LaunchError {
@@ -96,6 +99,7 @@ impl Failure for LaunchError {
             }
             LaunchError::Wall { .. } => Class::Permission,
             LaunchError::Joined { .. } => Class::Busy,
+            LaunchError::Network(error) => error.class(),
             LaunchError::Limit { .. } | LaunchError::Path { .. } => Class::General,
         }
     }
@@ -103,6 +107,7 @@ impl Failure for LaunchError {
     fn hint(&self) -> Option<String> {
         match self {
             LaunchError::Step { hint, .. } => hint.clone(),
+            LaunchError::Network(error) => error.hint(),
             LaunchError::Limit { hint, .. } | LaunchError::Wall { hint, .. } => Some(hint.clone()),
             LaunchError::Joined { .. } => {
                 Some("wait for it to end, or run with the same settings".to_owned())
@@ -134,6 +139,9 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
     let _held_by_init = lock;
     if policy.settings.wall == Wall::Landlock {
         return crate::unwalled::launch(policy, runs);
+    }
+    if let Network::Isolated { ports, hosts, .. } = &policy.settings.network {
+        network::check(ports, hosts)?;
     }
     let enforcer = Enforcer::prepare(policy)?;
     let facts = facts::look(policy)?;
@@ -186,17 +194,31 @@ pub(crate) struct Ends {
     pub(crate) control: OwnedFd,
     /// For requests of sockets.
     pub(crate) door: Option<OwnedFd>,
+    /// The launcher's alone: what it publishes of the sandbox.
+    pub(crate) published: Published,
 }
 
 impl Channels {
-    fn new(door: bool) -> io::Result<Channels> {
-        let (control, their_control) = message::pair()?;
-        let (door, their_door) = if door { Some(message::pair()?) } else { None }.unzip();
+    fn new(policy: &Policy, joined: bool) -> Result<Channels, LaunchError> {
+        let pair = || message::pair().map_err(step("make a socket pair"));
+        let (control, their_control) = pair()?;
+        let (mut door, mut their_door, mut published) = (None, None, Published::default());
+        if let Network::Isolated { publish, .. } = &policy.settings.network
+            && !publish.is_empty()
+        {
+            (door, their_door) = Some(pair()?).unzip();
+            published = Published::bind(publish, joined)?;
+        }
         Ok(Channels {
-            ours: Ends { control, door },
+            ours: Ends {
+                control,
+                door,
+                published,
+            },
             theirs: Ends {
                 control: their_control,
                 door: their_door,
+                published: Published::default(),
             },
         })
     }
@@ -208,6 +230,7 @@ struct Started {
     control: OwnedFd,
     descriptors: Vec<OwnedFd>,
     door: Option<OwnedFd>,
+    published: Published,
 }
 
 fn attempt(
@@ -218,7 +241,7 @@ fn attempt(
     mask: &Blocked,
 ) -> Result<Option<Started>, LaunchError> {
     let task = task(policy, facts, donor.is_some(), enforcer, mask)?;
-    let channels = Channels::new(wants_door(policy)).map_err(step("make a socket pair"))?;
+    let channels = Channels::new(policy, donor.is_some())?;
     let (init, ours) = match donor {
         None => fresh(policy, &task, channels)?,
         Some(donor) => match donor.join(&task, channels) {
@@ -227,7 +250,11 @@ fn attempt(
             Err(failed) => return Err(explain(policy, &task, failed)),
         },
     };
-    let Ends { control, door } = ours;
+    let Ends {
+        control,
+        door,
+        published,
+    } = ours;
     if task.wait_for_limits {
         let pid = init.pid.as_raw_nonzero().get();
         if let Err(error) = enforcer.place(pid) {
@@ -244,6 +271,7 @@ fn attempt(
                 control,
                 descriptors,
                 door,
+                published,
             }));
         }
         Ok(Report::Failed(failed)) => explain(policy, &task, failed),
@@ -284,10 +312,6 @@ fn fresh(policy: &Policy, task: &Task, channels: Channels) -> Result<(Child, End
         init::run(task, &theirs.control, theirs.door)
     })
     .map_err(|error| explain::no_namespaces(&error))
-}
-
-fn wants_door(policy: &Policy) -> bool {
-    matches!(&policy.settings.network, Network::Isolated { publish, .. } if !publish.is_empty())
 }
 
 fn task(
@@ -382,6 +406,7 @@ fn finish(
         control,
         descriptors,
         door,
+        published,
     } = started;
     let mut descriptors = descriptors.into_iter();
     let command = descriptors.next();
@@ -399,7 +424,7 @@ fn finish(
         }
     };
     drop(mutex);
-    let gate = match gate(policy, descriptors, door) {
+    let gate = match gate(policy, descriptors, door, published) {
         Ok(gate) => gate,
         Err(error) => {
             init.kill();
@@ -412,42 +437,30 @@ fn finish(
     ))
 }
 
+/// Opens the gate with the `listeners` that the init made inside.
 fn gate(
     policy: &Policy,
-    mut listeners: impl Iterator<Item = OwnedFd>,
+    listeners: impl Iterator<Item = OwnedFd>,
     sockets: Option<OwnedFd>,
+    published: Published,
 ) -> io::Result<Option<Gate>> {
-    let Network::Isolated {
-        ports,
-        hosts,
-        publish,
-    } = &policy.settings.network
-    else {
+    let Network::Isolated { hosts, .. } = &policy.settings.network else {
         return Ok(None);
     };
-    if ports.is_empty() && hosts.is_empty() && publish.is_empty() {
-        return Ok(None);
-    }
-    let ports = ports
-        .iter()
-        .map(|port| (*port, listeners.by_ref().take(2).collect()))
-        .collect();
-    let proxy = if hosts.is_empty() {
-        None
-    } else {
-        listeners.next()
-    };
-    debug_assert!(
-        proxy.is_some() != hosts.is_empty(),
-        "no listener at {PROXY_PORT}"
-    );
-    let doors = Doors {
-        ports,
-        proxy,
+    let mut doors = Doors {
         hosts: hosts.clone(),
-        publish: publish.clone(),
+        published,
         sockets,
+        ..Doors::default()
     };
+    for listener in listeners {
+        // Asked of the socket itself: where IPv6 is off, a port has one listener instead of two.
+        let address = std::net::SocketAddr::try_from(rustix::net::getsockname(&listener)?)?;
+        match address.port() {
+            PROXY_PORT if !hosts.is_empty() => doors.proxy = Some(listener),
+            port => doors.ports.push((port, vec![listener])),
+        }
+    }
     Gate::open(doors).map(Some)
 }
 

@@ -1,7 +1,7 @@
 //! Where connections come in: the listeners, and what each leads to.
 //!
-//! A published port can be held by another run of the same sandbox, which serves it as well as we
-//! would. Such a port is awaited, and taken over when that run ends.
+//! A published port that another run of the same sandbox holds is awaited, and taken over when that
+//! run ends.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use sandbox_model::PublishedPort;
 
+use super::PROXY_PORT;
+use super::publish::{self, Published};
 use super::stop::Stop;
-use super::{PROXY_PORT, publish};
 
 /// How often an awaited port is tried.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
@@ -34,12 +35,11 @@ pub(super) struct Entrances {
 }
 
 impl Entrances {
-    /// Takes the listeners that were made inside and listens on the published ports.
+    /// Takes the listeners that were made inside and those of the published ports.
     pub(super) fn new(
         ports: Vec<(u16, Vec<OwnedFd>)>,
         proxy: Option<OwnedFd>,
-        publish: Vec<PublishedPort>,
-        joined: bool,
+        published: Published,
     ) -> io::Result<Entrances> {
         let mut entrances = Entrances::default();
         for (port, inside) in ports {
@@ -50,14 +50,10 @@ impl Entrances {
         if let Some(listener) = proxy {
             entrances.add(listener, Door::Proxy)?;
         }
-        for port in publish {
-            match entrances.publish(port) {
-                Err(error) if joined && error.kind() == io::ErrorKind::AddrInUse => {
-                    entrances.awaited.push(port);
-                }
-                published => published?,
-            }
+        for (port, listener) in published.bound {
+            entrances.add(listener, Door::from(port))?;
         }
+        entrances.awaited = published.awaited;
         Ok(entrances)
     }
 
@@ -83,15 +79,11 @@ impl Entrances {
 
     fn take_over(&mut self) {
         for port in std::mem::take(&mut self.awaited) {
-            if self.publish(port).is_err() {
+            let taken = publish::listen(port.host).ok();
+            if taken.is_none_or(|listener| self.add(listener, Door::from(port)).is_err()) {
                 self.awaited.push(port);
             }
         }
-    }
-
-    fn publish(&mut self, port: PublishedPort) -> io::Result<()> {
-        let PublishedPort { host, inside } = port;
-        self.add(publish::listen(host)?, Door::Published { host, inside })
     }
 
     fn add(&mut self, listener: OwnedFd, door: Door) -> io::Result<()> {
@@ -100,6 +92,12 @@ impl Entrances {
         self.listeners.push(listener);
         self.doors.push(door);
         Ok(())
+    }
+}
+
+impl From<PublishedPort> for Door {
+    fn from(PublishedPort { host, inside }: PublishedPort) -> Door {
+        Door::Published { host, inside }
     }
 }
 

@@ -50,21 +50,20 @@ struct Service {
 }
 
 impl Gate {
-    /// Starts serving in threads of its own. Binds the published ports before it returns. Without a
-    /// single door no thread is started.
+    /// Starts serving in threads of its own. Without a single door no thread is started.
     pub fn open(doors: Doors) -> io::Result<Gate> {
         Gate::open_to(doors, Arc::new(Host))
     }
 
     /// The same, before another outside.
     pub(super) fn open_to(doors: Doors, outside: Arc<dyn Outside>) -> io::Result<Gate> {
-        if doors.sockets.is_none() && !doors.publish.is_empty() {
+        if doors.sockets.is_none() && !doors.published.is_empty() {
             let reason = "published ports need sockets of the sandbox's network";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         let stop = Arc::new(Stop::new()?);
         let ledger = Arc::new(Ledger::default());
-        let entrances = Entrances::new(doors.ports, doors.proxy, doors.publish, doors.joined)?;
+        let entrances = Entrances::new(doors.ports, doors.proxy, doors.published)?;
         let service = Service {
             stop: stop.clone(),
             ledger: ledger.clone(),

@@ -10,6 +10,7 @@
 
 mod address;
 mod entrance;
+mod error;
 mod forward;
 mod gate;
 mod outside;
@@ -24,10 +25,12 @@ mod tests;
 
 use std::os::fd::OwnedFd;
 
-use sandbox_model::{HostPattern, PublishedPort};
+use sandbox_model::HostPattern;
 use serde::{Deserialize, Serialize};
 
+pub use error::{MOST_PORTS, NetworkError, check};
 pub use gate::Gate;
+pub use publish::Published;
 
 /// A connection that was asked for and refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,22 +47,20 @@ pub struct Refused {
 /// listening already.
 #[derive(Debug, Default)]
 pub struct Doors {
-    /// For each forwarded port, its listeners inside (127.0.0.1 and ::1).
+    /// For each forwarded port, its listeners inside (127.0.0.1, and ::1 where there is IPv6). They
+    /// are made with `SO_REUSEPORT`, so that each run that joins the namespace has its own.
     pub ports: Vec<(u16, Vec<OwnedFd>)>,
     /// The proxy's listener inside, 127.0.0.1 at [`PROXY_PORT`]; speaks HTTP CONNECT, plain HTTP
     /// proxying and SOCKS5 (with names resolved by us), told apart by the first byte.
     pub proxy: Option<OwnedFd>,
     /// Who may be reached through the proxy.
     pub hosts: Vec<HostPattern>,
-    /// Ports to publish on the host's 127.0.0.1.
-    pub publish: Vec<PublishedPort>,
-    /// Asks the init for a fresh TCP socket of its namespace: send one byte `4` or `6`, receive one
-    /// descriptor (SCM_RIGHTS) with at least one byte of data. For published ports.
+    /// Ports published on the host's 127.0.0.1, listening already.
+    pub published: Published,
+    /// Asks the init for a fresh TCP socket of its namespace: send one byte `4` or `6`, receive the
+    /// same byte with one descriptor (SCM_RIGHTS), or without where there is none. For published
+    /// ports.
     pub sockets: Option<OwnedFd>,
-    /// This run has joined another of the same sandbox, which may hold the published ports: those
-    /// are taken over when it ends, rather than being an error. Listeners inside are made with
-    /// `SO_REUSEPORT`, so that each run has its own and none needs the others.
-    pub joined: bool,
 }
 
 /// Where the proxy listens inside.

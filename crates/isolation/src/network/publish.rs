@@ -8,58 +8,71 @@ use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
-use thiserror::Error;
+use sandbox_model::PublishedPort;
 
+use super::error::NetworkError;
 use super::forward::loopback;
 use super::relay::{Flow, Until, relay};
 use super::socket::{connect, reset_on_close};
 use super::stop::{Stop, locked};
 
-/// How long the init may take to hand out a socket.
-const HAND_OUT_TIME: Duration = Duration::from_secs(10);
+/// Ports of the host's loopback that listen for a gate. Bound before the command starts, so that a
+/// port that is taken is told before anything has run.
+#[derive(Debug, Default)]
+pub struct Published {
+    pub(super) bound: Vec<(PublishedPort, OwnedFd)>,
+    /// Held by another run of the same sandbox, which serves them as well as we would.
+    pub(super) awaited: Vec<PublishedPort>,
+}
 
-/// Why a port cannot be published.
-#[derive(Debug, Error)]
-pub(super) enum PublishError {
-    #[error("cannot publish port {0}: something on this host listens there already")]
-    Taken(u16),
-    #[error("cannot publish port {0}: ports below the host's first unprivileged one need root")]
-    Privileged(u16),
-    #[error("cannot publish port {port}: {reason}")]
-    Other { port: u16, reason: String },
+impl Published {
+    /// Listens on the host's side of `ports`. A run that has `joined` another of the same sandbox
+    /// finds them held by it, and takes them over when it ends.
+    pub fn bind(ports: &[PublishedPort], joined: bool) -> Result<Published, NetworkError> {
+        let mut published = Published::default();
+        for port in ports {
+            match listen(port.host) {
+                Ok(listener) => published.bound.push((*port, listener)),
+                Err(NetworkError::Taken(_)) if joined => published.awaited.push(*port),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(published)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bound.is_empty() && self.awaited.is_empty()
+    }
 }
 
 /// Listens on the host's 127.0.0.1.
-pub(super) fn listen(port: u16) -> io::Result<OwnedFd> {
-    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(|error| {
-        let named = match error.kind() {
-            io::ErrorKind::AddrInUse => PublishError::Taken(port),
-            io::ErrorKind::PermissionDenied => PublishError::Privileged(port),
-            _ => PublishError::Other {
+pub(super) fn listen(port: u16) -> Result<OwnedFd, NetworkError> {
+    match TcpListener::bind(("127.0.0.1", port)) {
+        Ok(listener) => Ok(listener.into()),
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::AddrInUse => NetworkError::Taken(port),
+            io::ErrorKind::PermissionDenied => NetworkError::Privileged(port),
+            _ => NetworkError::Publish {
                 port,
-                reason: error.to_string(),
+                source: error,
             },
-        };
-        io::Error::new(error.kind(), named)
-    })?;
-    Ok(listener.into())
+        }),
+    }
 }
 
 /// Where fresh sockets of the sandbox's namespace come from.
 #[derive(Debug)]
 pub(super) struct Sockets {
-    /// Gone after a failure: a late answer must not be taken for the answer to the next question.
-    channel: Mutex<Option<OwnedFd>>,
+    channel: Mutex<OwnedFd>,
 }
 
 impl Sockets {
     pub(super) fn over(channel: OwnedFd) -> Sockets {
         Sockets {
-            channel: Mutex::new(Some(channel)),
+            channel: Mutex::new(channel),
         }
     }
 
@@ -71,40 +84,38 @@ impl Sockets {
         Ok(socket)
     }
 
-    /// One question, one answer: the lock is held over both.
+    /// Asks, and waits as long as the init sleeps: a paused sandbox answers when it is resumed, as
+    /// a paused server would. One asks at a time; when the gate closes, each in turn hears of it.
     fn fresh(&self, stop: &Stop, family: u8) -> io::Result<OwnedFd> {
-        let mut channel = locked(&self.channel);
-        let open = channel.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        let socket = ask(stop, open, family);
-        if socket.is_err() {
-            *channel = None;
+        let channel = locked(&self.channel);
+        send(&*channel, &[family], SendFlags::NOSIGNAL)?;
+        loop {
+            stop.poll([Some((&*channel, PollFlags::IN))], None)?;
+            let (answered, socket) = answer(&channel)?;
+            // One socket of a family is as good as another: what answers a question that was given
+            // up on serves the next.
+            if answered == family {
+                return socket.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into());
+            }
         }
-        socket
     }
 }
 
-fn ask(stop: &Stop, channel: &OwnedFd, family: u8) -> io::Result<OwnedFd> {
-    send(channel, &[family], SendFlags::NOSIGNAL)?;
-    stop.poll(
-        [Some((channel, PollFlags::IN))],
-        Some(Instant::now() + HAND_OUT_TIME),
-    )?;
+/// One answer of the init: which family it was asked for, and a socket of it if there was one.
+fn answer(channel: &OwnedFd) -> io::Result<(u8, Option<OwnedFd>)> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(
-        channel,
-        &mut [IoSliceMut::new(&mut byte)],
-        &mut control,
-        RecvFlags::CMSG_CLOEXEC,
-    )?;
-    let mut received = control.drain().filter_map(|message| match message {
+    let mut buffers = [IoSliceMut::new(&mut byte)];
+    let message = recvmsg(channel, &mut buffers, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    if message.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let socket = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    received
-        .next()
-        .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    Ok((byte[0], socket))
 }
 
 /// Serves one connection made on the host.
