@@ -16,9 +16,10 @@ pub(super) fn compare(
     touched: &Touched,
     was: &Fingerprint,
     now: &Fingerprint,
+    xattrs: &Xattrs,
 ) -> io::Result<Option<(ChangeKind, bool)>> {
     let path = &touched.path;
-    let xattrs_changed = xattrs_differ(view, path, path)?;
+    let xattrs_changed = xattrs_differ(view, path, xattrs)?;
     let kind = match now.entry.kind {
         EntryKind::File if contents_differ(view, touched, was, now)? => Some(ChangeKind::Modified),
         EntryKind::Symlink if link_differs(view, path)? => Some(ChangeKind::Symlink),
@@ -73,18 +74,20 @@ fn link_differs(view: &View<'_>, path: &RelPath) -> io::Result<bool> {
     }
 }
 
-/// Do the extended attributes that travel with an entry differ between `from` before and `path` now?
-pub(super) fn xattrs_differ(view: &View<'_>, from: &RelPath, path: &RelPath) -> io::Result<bool> {
-    let gone = |error: &io::Error| crate::layer::vanished(error);
-    let before = match view.before().xattrs(from) {
-        Err(error) if gone(&error) => return Ok(false),
-        before => before?,
-    };
-    let now = match view.workspace().xattrs(path) {
-        Err(error) if gone(&error) => return Ok(false),
-        now => now?,
-    };
-    Ok(travelling(before) != travelling(now))
+/// Do the extended attributes that travel with an entry differ between `from` before and `now`?
+pub(super) fn xattrs_differ(view: &View<'_>, from: &RelPath, now: &Xattrs) -> io::Result<bool> {
+    match view.before().xattrs(from) {
+        Err(error) if crate::layer::vanished(&error) => Ok(false),
+        before => Ok(&travelling(before?) != now),
+    }
+}
+
+/// The extended attributes that travel with `path`, as they are now.
+pub(super) fn xattrs_now(view: &View<'_>, path: &RelPath) -> io::Result<Xattrs> {
+    match view.workspace().xattrs(path) {
+        Err(error) if crate::layer::vanished(&error) => Ok(Xattrs::new()),
+        now => Ok(travelling(now?)),
+    }
 }
 
 /// Without the labels that a security module or the kernel puts on by itself.

@@ -8,6 +8,7 @@ use std::io;
 use rustix::process::geteuid;
 use sandbox_model::{Change, ChangeKind, Entry, EntryKind, Flag, RelPath};
 
+use crate::side::Xattrs;
 use crate::view::{View, ViewError};
 
 /// Below a git directory: what makes git run programs or look elsewhere.
@@ -122,7 +123,11 @@ const RUNS_AT_LOGIN: &[(&str, &str)] = &[
 ];
 
 /// The flags of one change.
-pub(super) fn flags(view: &View<'_>, change: &Change) -> Result<Vec<Flag>, ViewError> {
+pub(super) fn flags(
+    view: &View<'_>,
+    change: &Change,
+    xattrs: &Xattrs,
+) -> Result<Vec<Flag>, ViewError> {
     let failed = || view.failed(&change.path);
     let mut flags = Vec::new();
     if steers_git(view, &change.path).map_err(failed())? {
@@ -137,7 +142,7 @@ pub(super) fn flags(view: &View<'_>, change: &Change) -> Result<Vec<Flag>, ViewE
     if became_executable(change, &after) {
         flags.push(Flag::Executable);
     }
-    if is_privileged(view, change, &after).map_err(failed())? {
+    if is_privileged(&after, xattrs) {
         flags.push(Flag::Privilege);
     }
     if is_unpromotable(&after) {
@@ -248,17 +253,9 @@ fn became_executable(change: &Change, after: &Entry) -> bool {
 
 /// Set-id bits and file capabilities, which promote strips. A directory's set-group-id bit only
 /// hands its group on.
-fn is_privileged(view: &View<'_>, change: &Change, after: &Entry) -> io::Result<bool> {
-    if after.kind != EntryKind::File {
-        return Ok(false);
-    }
-    if after.mode & 0o6000 != 0 {
-        return Ok(true);
-    }
-    match view.workspace().xattrs(&change.path) {
-        Err(error) if crate::layer::vanished(&error) => Ok(false),
-        xattrs => Ok(xattrs?.contains_key(&b"security.capability"[..])),
-    }
+fn is_privileged(after: &Entry, xattrs: &Xattrs) -> bool {
+    let set_id = after.mode & 0o6000 != 0;
+    after.kind == EntryKind::File && (set_id || xattrs.contains_key(&b"security.capability"[..]))
 }
 
 /// Devices and sockets mean nothing elsewhere; another's file is not ours to make.

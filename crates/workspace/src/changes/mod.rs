@@ -9,10 +9,13 @@ mod compare;
 mod flag;
 mod rename;
 
-use sandbox_model::{Change, ChangeKind, ChangeSet, RelPath, Timestamp};
+use std::collections::BTreeMap;
+
+use sandbox_model::{Change, ChangeKind, ChangeSet, EntryKind, RelPath, Timestamp};
 
 use crate::layer::{Contents, Descent, Touched};
 use crate::progress::{Phase, Progress};
+use crate::side::Xattrs;
 use crate::view::{View, ViewError};
 
 /// What to look for.
@@ -37,10 +40,13 @@ pub enum Renames {
     Split,
 }
 
-/// A change, and where the file's contents come from.
+/// A change, and what else was learned on the way.
 struct Found {
     change: Change,
+    /// Where the file's contents come from.
     contents: Contents,
+    /// The extended attributes it has now.
+    xattrs: Xattrs,
 }
 
 /// The change set. O(changes) on overlay and btrfs. The workspace's root itself is in it (as the
@@ -55,10 +61,14 @@ pub fn change_set(
     if options.renames == Renames::Detect {
         found = rename::pair(view, found)?;
     }
-    let mut changes: Vec<Change> = found.into_iter().map(|found| found.change).collect();
-    changes.sort_by(|a, b| a.path.cmp(&b.path));
-    for change in &mut changes {
-        change.flags = flag::flags(view, change)?;
+    found.sort_by(|a, b| a.change.path.cmp(&b.change.path));
+    let mut changes = Vec::with_capacity(found.len());
+    for Found {
+        mut change, xattrs, ..
+    } in found
+    {
+        change.flags = flag::flags(view, &change, &xattrs)?;
+        changes.push(change);
     }
     progress.finish();
     Ok(ChangeSet { changes }.select(&options.paths))
@@ -77,12 +87,8 @@ fn collect(
         }
         progress.advance(1);
         if options.since.is_none_or(|since| touched.changed >= since) && failure.is_none() {
-            match change(view, &touched) {
-                Ok(Some(change)) => found.push(Found {
-                    change,
-                    contents: touched.contents,
-                }),
-                Ok(None) => {}
+            match change(view, touched) {
+                Ok(change) => found.extend(change),
                 Err(error) => failure = Some(error),
             }
         }
@@ -110,31 +116,69 @@ fn is_wanted(path: &RelPath, options: &ChangeOptions) -> bool {
 }
 
 /// How a touched path differs from what it was, if it does.
-fn change(view: &View<'_>, touched: &Touched) -> Result<Option<Change>, ViewError> {
+fn change(view: &View<'_>, touched: Touched) -> Result<Option<Found>, ViewError> {
     let path = &touched.path;
     let was = view.base.recorded_entry(path).unwrap_or(touched.was);
+    if was.is_none() && touched.now.is_none() {
+        return Ok(None);
+    }
+    let xattrs = match touched.now {
+        Some(_) => compare::xattrs_now(view, path).map_err(view.failed(path))?,
+        None => Xattrs::new(),
+    };
     let (kind, xattrs_changed) = match (was, touched.now) {
-        (None, None) => return Ok(None),
+        (None, _) => (ChangeKind::Created, false),
         // The source deleted it too: nothing is left to say.
         (Some(_), None) if touched.was.is_none() => return Ok(None),
-        (None, Some(_)) => (ChangeKind::Created, false),
         (Some(_), None) => (ChangeKind::Deleted, false),
         (Some(was), Some(now)) if was.entry.kind != now.entry.kind => (ChangeKind::Type, false),
         (Some(was), Some(now)) => {
-            match compare::compare(view, touched, &was, &now).map_err(view.failed(path))? {
+            let difference = compare::compare(view, &touched, &was, &now, &xattrs);
+            match difference.map_err(view.failed(path))? {
                 Some(difference) => difference,
                 None => return Ok(None),
             }
         }
     };
-    Ok(Some(Change {
+    let change = Change {
         path: path.clone(),
         kind,
         before: was.map(|was| was.entry),
         after: touched.now.map(|now| now.entry),
         xattrs_changed,
         flags: Vec::new(),
+    };
+    Ok(Some(Found {
+        change,
+        contents: touched.contents,
+        xattrs,
     }))
+}
+
+/// The names that are one file in the workspace, group by group, where at least one of them was
+/// touched. A file whose other names are all untouched in the source is in none.
+pub fn hard_links(view: &View<'_>) -> Result<Vec<Vec<RelPath>>, ViewError> {
+    let mut groups: BTreeMap<(u64, u64), Vec<RelPath>> = BTreeMap::new();
+    let walked = view.layer.walk(&mut |touched| {
+        if let Some(now) = touched.now
+            && now.nlink > 1
+            && now.entry.kind != EntryKind::Directory
+        {
+            groups
+                .entry((now.dev, now.ino))
+                .or_default()
+                .push(touched.path);
+        }
+        Ok(Descent::Into)
+    });
+    walked.map_err(|error| view.layer_failed(error))?;
+    let mut groups: Vec<Vec<RelPath>> = groups
+        .into_values()
+        .filter(|names| names.len() > 1)
+        .collect();
+    groups.iter_mut().for_each(|names| names.sort());
+    groups.sort();
+    Ok(groups)
 }
 
 #[cfg(test)]

@@ -207,7 +207,7 @@ impl Pairing<'_, '_> {
                 continue;
             };
             let (from, change) = (deleted.change.path, &mut created.change);
-            change.xattrs_changed = compare::xattrs_differ(self.view, &from, &change.path)
+            change.xattrs_changed = compare::xattrs_differ(self.view, &from, &created.xattrs)
                 .map_err(self.view.failed(&change.path))?;
             change.before = deleted.change.before;
             change.kind = ChangeKind::Renamed { from, similarity };

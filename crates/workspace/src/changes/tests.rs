@@ -361,3 +361,24 @@ fn a_workspace_that_lost_everything_lists_everything() {
         );
     }
 }
+
+#[test]
+fn names_of_one_file_are_known_as_such() {
+    for xattr in [User, Trusted] {
+        let fixture = Fixture::overlay(xattr, sample);
+        fixture.run(|root| {
+            fs::write(root.join("x"), "linked")?;
+            fs::hard_link(root.join("x"), root.join("dir/y"))?;
+            fs::hard_link(root.join("a.txt"), root.join("a2.txt"))
+        });
+        assert_eq!(fixture.listed(), ["A a2.txt", "A dir/y", "A x"]);
+        let groups = super::hard_links(&fixture.view()).unwrap();
+        assert_eq!(
+            groups,
+            [
+                vec![path("a.txt"), path("a2.txt")],
+                vec![path("dir/y"), path("x")]
+            ]
+        );
+    }
+}

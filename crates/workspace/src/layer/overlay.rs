@@ -11,7 +11,9 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::io::Errno;
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, OverlayXattr, RelPath};
 
 use super::Hidden;
@@ -26,6 +28,8 @@ pub struct Overlay {
     pub(super) lower: Tree,
     pub(super) hidden: Hidden,
     marks: Marks,
+    /// The directory last looked into: questions come in the order of paths.
+    recent: Mutex<Option<(RelPath, Arc<Place>)>>,
 }
 
 /// The names of the attributes that the layer's marks are kept in.
@@ -110,6 +114,7 @@ impl Overlay {
             lower,
             hidden,
             marks: Marks::of(xattr),
+            recent: Mutex::new(None),
         }
     }
 
@@ -282,61 +287,66 @@ impl Overlay {
             .map(|_| path))
     }
 
-    /// The merged directory that holds `path`, if there is one.
-    fn parent_place(&self, path: &RelPath) -> io::Result<Option<Place>> {
-        let mut place = self.root()?;
-        let Some(parent) = path.parent() else {
-            return Ok(Some(place));
-        };
-        let mut walked = RelPath::root();
-        for name in parent.components() {
-            walked = walked.join(name);
-            let Found::Node(node) = self.find(&place, name)? else {
-                return Ok(None);
-            };
-            if node.fingerprint.entry.kind != EntryKind::Directory {
-                return Ok(None);
-            }
-            place = match self.place(&walked, node.half, node.lower.as_ref()) {
-                Err(error) if super::vanished(&error) => return Ok(None),
-                place => place?,
-            };
+    /// The merged directory at `path`, if there is one.
+    fn directory(&self, path: &RelPath) -> io::Result<Option<Arc<Place>>> {
+        let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, place)) = recent().as_ref().filter(|(at, _)| at == path) {
+            return Ok(Some(place.clone()));
         }
+        let place = match (path.parent(), path.name()) {
+            (Some(parent), Some(name)) => {
+                let Some(above) = self.directory(&parent)? else {
+                    return Ok(None);
+                };
+                let Found::Node(node) = self.find(&above, name)? else {
+                    return Ok(None);
+                };
+                if node.fingerprint.entry.kind != EntryKind::Directory {
+                    return Ok(None);
+                }
+                match self.place(path, node.half, node.lower.as_ref()) {
+                    Err(error) if super::vanished(&error) => return Ok(None),
+                    place => place?,
+                }
+            }
+            _ => self.root()?,
+        };
+        let place = Arc::new(place);
+        *recent() = Some((path.clone(), place.clone()));
         Ok(Some(place))
     }
 
-    /// The entry at `path`; the root is one too.
-    fn node(&self, path: &RelPath) -> io::Result<Option<Node>> {
+    /// The entry at `path` and the directory it is in; `None` for the name of the root.
+    fn entry<'p>(&self, path: &'p RelPath) -> io::Result<Option<(Arc<Place>, &'p [u8], Node)>> {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+            return Ok(None);
+        };
         if self.hidden.hides(path) {
             return Ok(None);
         }
-        let Some(name) = path.name() else {
-            let fingerprint = self.upper.dir(path)?.stat_self()?;
-            return Ok(Some(Node {
-                fingerprint,
-                half: Half::Present,
-                lower: Some(path.clone()),
-            }));
-        };
-        let Some(place) = self.parent_place(path)? else {
+        let Some(place) = self.directory(&parent)? else {
             return Ok(None);
         };
         match self.find(&place, name)? {
-            Found::Node(node) => Ok(Some(node)),
+            Found::Node(node) => Ok(Some((place, name, node))),
             Found::Nothing | Found::Whiteout(_) => Ok(None),
         }
     }
 
-    fn existing(&self, path: &RelPath) -> io::Result<Node> {
-        self.node(path)?
-            .ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    /// The tree and the path in it that has an entry's own inode.
-    fn home<'a>(&'a self, path: &'a RelPath, node: &'a Node) -> (&'a Tree, &'a RelPath) {
-        match (node.half, &node.lower) {
-            (Half::Absent, Some(lower)) => (&self.lower, lower),
-            _ => (&self.upper, path),
+    /// Calls `read` with the directory and name that have the inode of the entry at `path`.
+    fn with_home<T>(
+        &self,
+        path: &RelPath,
+        read: impl FnOnce(&Dir, &[u8]) -> io::Result<T>,
+    ) -> io::Result<T> {
+        if path.is_root() {
+            return read(&self.upper.root_dir()?, b".");
+        }
+        let (place, name, node) = self.entry(path)?.ok_or(Errno::NOENT)?;
+        match (node.half, &place.upper, &place.lower) {
+            (Half::Absent, _, Some(lower)) => read(&lower.dir, name),
+            (_, Some(upper), _) => read(&upper.dir, name),
+            _ => Err(Errno::NOENT.into()),
         }
     }
 
@@ -355,35 +365,33 @@ impl Overlay {
 
 impl Side for Overlay {
     fn stat(&self, path: &RelPath) -> io::Result<Option<Fingerprint>> {
-        Ok(self.node(path)?.map(|node| node.fingerprint))
+        if path.is_root() {
+            return self.upper.root_dir()?.stat_self().map(Some);
+        }
+        Ok(self.entry(path)?.map(|(_, _, node)| node.fingerprint))
     }
 
     fn open(&self, path: &RelPath) -> io::Result<File> {
-        let node = self.existing(path)?;
-        match &node.lower {
-            Some(lower) if node.fingerprint.entry.kind == EntryKind::File => self.lower.open(lower),
-            _ => self.upper.open(path),
+        let (place, name, node) = self.entry(path)?.ok_or(Errno::NOENT)?;
+        match (&node.lower, &place.upper) {
+            (Some(lower), _) if node.fingerprint.entry.kind == EntryKind::File => {
+                self.lower.open(lower)
+            }
+            (_, Some(upper)) => upper.dir.open_file(name),
+            _ => self.lower.open(path),
         }
     }
 
     fn read_link(&self, path: &RelPath) -> io::Result<Vec<u8>> {
-        let node = self.existing(path)?;
-        let (tree, path) = self.home(path, &node);
-        tree.read_link(path)
+        self.with_home(path, Dir::read_link)
     }
 
     fn xattrs(&self, path: &RelPath) -> io::Result<Xattrs> {
-        let node = self.existing(path)?;
-        let (tree, path) = self.home(path, &node);
-        tree.xattrs(path)
+        self.with_home(path, Dir::xattrs)
     }
 
     fn list(&self, path: &RelPath) -> io::Result<Vec<Vec<u8>>> {
-        let node = self.existing(path)?;
-        if node.fingerprint.entry.kind != EntryKind::Directory {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        let place = self.place(path, node.half, node.lower.as_ref())?;
+        let place = self.directory(path)?.ok_or(Errno::NOENT)?;
         let mut shown = Vec::new();
         for name in self.names(&place)? {
             let visible = matches!(self.find(&place, &name)?, Found::Node(_));
