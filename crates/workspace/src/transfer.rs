@@ -8,6 +8,7 @@
 mod attributes;
 mod content;
 mod entry;
+mod replace;
 
 use std::io;
 
@@ -15,6 +16,7 @@ use sandbox_model::RelPath;
 use thiserror::Error;
 
 pub use entry::copy_entry;
+pub use replace::replace;
 
 use crate::progress::Progress;
 use crate::tree::Tree;

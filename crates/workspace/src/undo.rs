@@ -5,6 +5,10 @@
 //! An undo is a transaction of its own, through the same journal as the promote, and is kept like
 //! one: undoing it applies the promote again.
 
+mod inverse;
+
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sandbox_model::{Class, Failure, RelPath, SandboxName};
@@ -13,7 +17,12 @@ use thiserror::Error;
 
 use crate::progress::Progress;
 use crate::promote::PromoteError;
+use crate::promote::area::Area;
+use crate::promote::conduct::Conduct;
+use crate::promote::journal::{Committed, Journal, Kind, Place};
+use crate::promote::{recover, retention};
 use crate::root::Root;
+use crate::tree::Tree;
 
 /// How many promotes and undos of one source are kept.
 pub const KEEP_COUNT: usize = 20;
@@ -117,9 +126,33 @@ impl Failure for UndoError {
     }
 }
 
+/// A committed transaction.
+struct Kept {
+    journal: Journal,
+    committed: Committed,
+}
+
 /// What can be undone in `source`, newest first.
 pub fn list(root: &Root, source: &Path) -> Result<Vec<UndoRecord>, UndoError> {
-    todo!("{root:?} {}", source.display())
+    let Some(area) = Area::find(root, &canonical(source))? else {
+        return Ok(Vec::new());
+    };
+    let kept = kept(&area)?;
+    let records = kept.iter().rev().map(|transaction| {
+        let journal = &transaction.journal;
+        UndoRecord {
+            id: journal.id.clone(),
+            kind: match &journal.kind {
+                Kind::Promote => UndoKind::Promote,
+                Kind::Undo(of) => UndoKind::Undo(of.clone()),
+            },
+            at: journal.at,
+            sandbox: journal.sandbox.name.clone(),
+            paths: journal.paths(),
+            undone: is_undone(&kept, journal),
+        }
+    });
+    Ok(records.collect())
 }
 
 /// Takes a promote back: everything of it, or only at or below `paths`. Each path goes back exactly
@@ -132,9 +165,122 @@ pub fn undo(
     paths: &[RelPath],
     progress: &mut dyn Progress,
 ) -> Result<Undone, UndoError> {
-    todo!(
-        "{root:?} {} {which:?} {paths:?} {:p}",
-        source.display(),
-        progress
-    )
+    let path = canonical(source);
+    let nothing = || UndoError::Nothing { path: path.clone() };
+    let area = Area::find(root, &path)?.ok_or_else(nothing)?;
+    let tree = Tree::open(&path).map_err(|_| PromoteError::SourceGone { path: path.clone() })?;
+    let _lock = area.lock(&tree)?;
+    recover::repair(root, &area, &tree, None)?;
+
+    let kept = kept(&area)?;
+    let target = match which {
+        Which::Latest => kept
+            .iter()
+            .rev()
+            .find(|t| t.journal.kind == Kind::Promote && !is_undone(&kept, &t.journal))
+            .ok_or_else(nothing)?,
+        Which::Id(id) => {
+            kept.iter()
+                .find(|t| t.journal.id == *id)
+                .ok_or_else(|| UndoError::NotFound {
+                    id: id.clone(),
+                    path: path.clone(),
+                })?
+        }
+    };
+    let undone = take_back(&area, &tree, target, paths, progress)?;
+    retention::prune(&area)?;
+    Ok(undone)
+}
+
+fn take_back(
+    area: &Area,
+    source: &Tree,
+    target: &Kept,
+    paths: &[RelPath],
+    progress: &mut dyn Progress,
+) -> Result<Undone, UndoError> {
+    let of = &target.journal;
+    let share = match &of.stage {
+        Place::Own => Some(of.id.as_str()),
+        Place::Shared(head) => Some(head.as_str()),
+        Place::Inside => None,
+    };
+    let inverse = inverse::invert(area, source, of, &target.committed, paths)
+        .map_err(|error| cannot_read(area, error))?;
+    if inverse.operations.is_empty() && inverse.attributes.is_empty() {
+        return Err(UndoError::Changed { id: of.id.clone() });
+    }
+    let conduct = Conduct::begin(area, source, share, false)?;
+    let journal = match inverse.journal(&conduct, of) {
+        Ok(journal) => journal,
+        Err(error) => {
+            conduct.abandon()?;
+            return Err(error.into());
+        }
+    };
+    let committed = conduct.perform(&journal, progress)?;
+    conduct.finish(&committed)?;
+    Ok(Undone {
+        restored: journal.paths(),
+        id: journal.id,
+        of: of.id.clone(),
+        left: inverse.left,
+    })
+}
+
+fn canonical(source: &Path) -> PathBuf {
+    std::fs::canonicalize(source).unwrap_or_else(|_| source.to_owned())
+}
+
+fn cannot_read(area: &Area, source: io::Error) -> PromoteError {
+    PromoteError::Io {
+        operation: "read",
+        path: area.path.clone(),
+        source,
+    }
+}
+
+/// Every committed transaction, oldest first.
+fn kept(area: &Area) -> Result<Vec<Kept>, PromoteError> {
+    let read = || -> io::Result<Vec<Kept>> {
+        let pending = area.pending()?.map(|pending| pending.id);
+        let mut kept = Vec::new();
+        for id in area
+            .ids()?
+            .into_iter()
+            .filter(|id| Some(id) != pending.as_ref())
+        {
+            let dir = area.transaction(&id)?;
+            if let (Ok(Some(journal)), Ok(Some(committed))) =
+                (Journal::read(&dir), Committed::read(&dir))
+            {
+                kept.push(Kept { journal, committed });
+            }
+        }
+        Ok(kept)
+    };
+    read().map_err(|error| cannot_read(area, error))
+}
+
+/// Did later undos, themselves not undone, take back everything of `journal`?
+fn is_undone(kept: &[Kept], journal: &Journal) -> bool {
+    let roots = |journal: &Journal| -> BTreeSet<RelPath> {
+        let operations = journal
+            .operations
+            .iter()
+            .map(|operation| operation.path.clone());
+        operations
+            .chain(journal.attributes.iter().map(|change| change.path.clone()))
+            .collect()
+    };
+    let mut standing = roots(journal);
+    for undo in kept.iter().map(|kept| &kept.journal) {
+        if undo.kind == Kind::Undo(journal.id.clone()) && !is_undone(kept, undo) {
+            for path in roots(undo) {
+                standing.remove(&path);
+            }
+        }
+    }
+    standing.is_empty()
 }

@@ -8,6 +8,7 @@ use sandbox_model::{BackendKind, OverlayXattr, RelPath, WorkspaceMount};
 use super::{Backend, BackendError, overlay};
 use crate::meta::Meta;
 use crate::progress::Progress;
+use crate::transfer;
 use crate::tree::Tree;
 
 /// The backend.
@@ -69,5 +70,15 @@ impl Backend for Btrfs {
             &Tree::open(&dir.join(BASE))?,
             paths,
         )
+    }
+
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+        // The lower layer is frozen, so what the source has now needs a copy above it.
+        let source = Tree::open(&meta.source)?;
+        let upper = Tree::open(&dir.join(overlay::UPPER))?;
+        for path in paths {
+            transfer::replace(&source, path, &upper)?;
+        }
+        Ok(())
     }
 }

@@ -71,4 +71,12 @@ impl Backend for Copy {
     fn absorb(&self, _meta: &Meta, _dir: &Path, _paths: &[RelPath]) -> io::Result<()> {
         todo!()
     }
+
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+        let (source, work) = (Tree::open(&meta.source)?, Tree::open(&dir.join(WORK))?);
+        for path in paths {
+            transfer::replace(&source, path, &work)?;
+        }
+        self.absorb(meta, dir, paths)
+    }
 }

@@ -56,6 +56,10 @@ pub trait Backend: Sync {
     /// and nothing else that the workspace shows changes.
     fn absorb(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()>;
 
+    /// What the workspace has at these paths, and below them, is given up for what the source has;
+    /// they leave the change set. May be repeated.
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()>;
+
     /// Undoes in `dir` what only this backend can, before the directory is deleted.
     fn prepare_delete(&self, _dir: &Path) -> io::Result<()> {
         Ok(())

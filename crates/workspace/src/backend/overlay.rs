@@ -22,7 +22,7 @@ use crate::sandbox::Note;
 use crate::transfer::{self, Privileges};
 use crate::tree::{Dir, Tree};
 
-pub(crate) use absorb::absorb;
+pub(crate) use absorb::{absorb, take};
 
 /// The backend.
 #[derive(Debug)]
@@ -84,6 +84,10 @@ impl Backend for Overlay {
 
     fn absorb(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
         absorb(meta, &dir.join(UPPER), &Tree::open(&meta.source)?, paths)
+    }
+
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+        take(meta, &dir.join(UPPER), &Tree::open(&meta.source)?, paths)
     }
 
     fn notes(&self, meta: &Meta) -> io::Result<Vec<Note>> {

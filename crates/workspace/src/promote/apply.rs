@@ -1,14 +1,24 @@
 //! Performing a plan.
 
+use std::io;
 use std::path::PathBuf;
 
 use sandbox_model::RelPath;
 use serde::Serialize;
 
+use super::area::{Area, SAVED};
+use super::conduct::Conduct;
 use super::error::PromoteError;
+use super::fault;
+use super::journal::{Inode, Journal, Kind, Operation, Parent, Place, SandboxIdentity, Settle};
 use super::plan::Plan;
+use super::settle::{excuse_renames, settle};
+use super::stage::{Staged, copy_standing, stage};
+use super::{recover, retention};
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
+use crate::tree::{Dir, Tree};
+use crate::view::View;
 
 /// Whether a copy of what is replaced is left where the user sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,7 +26,7 @@ pub enum Backup {
     /// The pre-images kept for undo are enough.
     #[default]
     None,
-    /// Copies of everything replaced or deleted go to `SOURCE.sandbox-backup-TIME/`, beside the
+    /// Copies of everything replaced or deleted go to `SOURCE.sandbox-backup-ID/`, beside the
     /// source, at their own paths below it.
     Beside,
 }
@@ -24,8 +34,8 @@ pub enum Backup {
 /// What a promote did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Promoted {
-    /// Names it for undo.
-    pub id: String,
+    /// Names it for undo; `None` when the source had everything already.
+    pub id: Option<String>,
     /// The paths whose change is now in the source (or was dropped for the source's own).
     pub paths: Vec<RelPath>,
     /// Where the visible copies are, if asked for and if anything was replaced.
@@ -41,5 +51,197 @@ pub fn apply(
     backup: Backup,
     progress: &mut dyn Progress,
 ) -> Result<Promoted, PromoteError> {
-    todo!("{sandbox:?} {plan:?} {backup:?} {:p}", progress)
+    if !plan.conflicts.is_empty() {
+        return Err(PromoteError::Conflicts(plan.conflicts));
+    }
+    if !plan.refused.is_empty() {
+        return Err(PromoteError::Refused(plan.refused));
+    }
+    let _lock = sandbox.lock_exclusive()?;
+    let source = open_source(sandbox, &plan)?;
+    let area = Area::make(&sandbox.root, sandbox.source())?;
+    let _source_lock = area.lock(&source)?;
+    recover::repair(&sandbox.root, &area, &source, Some(sandbox))?;
+
+    let mut promoted = Promoted {
+        id: None,
+        paths: plan.steps.iter().map(|step| step.path.clone()).collect(),
+        backup: None,
+    };
+    let after = Settle::of(&plan);
+    if plan
+        .steps
+        .iter()
+        .all(|step| !step.action.touches_the_source())
+    {
+        settle(sandbox, &after)?;
+        return Ok(promoted);
+    }
+    let conduct = Conduct::begin(&area, &source, None, backup == Backup::Beside)?;
+    let journal = match prepare(&conduct, sandbox, &plan, after, progress) {
+        Ok(journal) => journal,
+        Err(error) => {
+            conduct.abandon()?;
+            return Err(error);
+        }
+    };
+    let committed = match conduct.perform(&journal, progress) {
+        Ok(committed) => committed,
+        Err(error) => {
+            excuse_renames(sandbox, &journal)?;
+            return Err(error);
+        }
+    };
+    settle(sandbox, &journal.settle)?;
+    conduct.finish(&committed)?;
+    retention::prune(&area)?;
+    promoted.backup = conduct.backup.clone().filter(|_| journal.backup.is_some());
+    promoted.id = Some(journal.id);
+    Ok(promoted)
+}
+
+/// The source, if it is still the directory the plan was made on.
+fn open_source(sandbox: &Sandbox, plan: &Plan) -> Result<Tree, PromoteError> {
+    let gone = || PromoteError::SourceGone {
+        path: sandbox.source().to_owned(),
+    };
+    let source = Tree::open(sandbox.source()).map_err(|_| gone())?;
+    let root = source
+        .root_dir()
+        .and_then(|root| root.stat_self())
+        .map_err(|_| gone())?;
+    match plan.parents.get(&RelPath::root()) {
+        Some(planned) if Inode::of(planned) != Inode::of(&root) => Err(gone()),
+        _ => Ok(source),
+    }
+}
+
+/// Stages everything and writes the journal in memory. The source is only read.
+fn prepare(
+    conduct: &Conduct<'_>,
+    sandbox: &Sandbox,
+    plan: &Plan,
+    after: Settle,
+    progress: &mut dyn Progress,
+) -> Result<Journal, PromoteError> {
+    let view = View::open(sandbox)?;
+    let identity = SandboxIdentity {
+        name: sandbox.name().clone(),
+        created: sandbox.meta.created,
+    };
+    let root = conduct.source.root_dir().and_then(|root| root.stat_self());
+    let root = root.map_err(|_| PromoteError::SourceGone {
+        path: sandbox.source().to_owned(),
+    })?;
+    let mut journal = Journal::new(
+        conduct.id.clone(),
+        Kind::Promote,
+        identity,
+        Inode::of(&root),
+        conduct.place.clone(),
+    );
+    let Staged {
+        operations,
+        attributes,
+    } = stage(
+        &plan.steps,
+        view.workspace(),
+        conduct.source,
+        &conduct.stage,
+        progress,
+    )?;
+    journal.settle = after;
+    journal.parents = plan
+        .parents
+        .iter()
+        .map(|(path, found)| {
+            let parent = Parent {
+                inode: Inode::of(found),
+                mode: found.entry.mode,
+                mtime: found.entry.mtime,
+                touched: operations
+                    .iter()
+                    .any(|op| op.path.parent().as_ref() == Some(path)),
+                leave: None,
+            };
+            (path.clone(), parent)
+        })
+        .collect();
+    journal.operations = operations;
+    journal.attributes = attributes;
+    keep_copies(conduct, &mut journal)?;
+    Ok(journal)
+}
+
+/// Copies of what will be displaced: where it cannot be moved to the sandbox root, and where the
+/// user wants to see it.
+pub(crate) fn keep_copies(
+    conduct: &Conduct<'_>,
+    journal: &mut Journal,
+) -> Result<(), PromoteError> {
+    let displaced = || {
+        journal
+            .operations
+            .iter()
+            .filter(|operation| operation.old.is_some())
+    };
+    if conduct.place == Place::Inside {
+        let saved = conduct.dir.make_dir(SAVED).and_then(|saved| {
+            save(conduct.source, displaced(), &saved)?;
+            saved.sync_filesystem()
+        });
+        saved.map_err(|source| PromoteError::Io {
+            operation: "keep what is replaced in",
+            path: conduct.area.path.join(&conduct.id),
+            source,
+        })?;
+    }
+    if let Some(path) = &conduct.backup
+        && displaced().next().is_some()
+    {
+        let backed_up = back_up(conduct.source, displaced(), path);
+        backed_up.map_err(|source| PromoteError::Io {
+            operation: "back up to",
+            path: path.clone(),
+            source,
+        })?;
+        use std::os::unix::ffi::OsStrExt;
+        journal.backup = Some(sandbox_model::path::escape(path.as_os_str().as_bytes()));
+    }
+    Ok(())
+}
+
+fn save<'o>(
+    source: &Tree,
+    displaced: impl Iterator<Item = &'o Operation>,
+    saved: &Dir,
+) -> io::Result<()> {
+    for operation in displaced {
+        if let Some(old) = &operation.old {
+            fault::at("save")?;
+            copy_standing(source, &operation.path, old, saved, &operation.slot_name())?;
+        }
+    }
+    Ok(())
+}
+
+fn back_up<'o>(
+    source: &Tree,
+    displaced: impl Iterator<Item = &'o Operation>,
+    path: &std::path::Path,
+) -> io::Result<()> {
+    fault::at("back up")?;
+    std::fs::DirBuilder::new().create(path)?;
+    let backup = Tree::open(path)?;
+    for operation in displaced {
+        if let (Some(old), Some(parent), Some(name)) = (
+            &operation.old,
+            operation.path.parent(),
+            operation.path.name(),
+        ) {
+            let to = backup.make_dirs(&parent)?;
+            copy_standing(source, &operation.path, old, &to, name)?;
+        }
+    }
+    backup.root_dir()?.sync_filesystem()
 }

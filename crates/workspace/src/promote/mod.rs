@@ -9,11 +9,22 @@
 //! What was displaced stays as the pre-images of [`crate::undo`]. Finding what changed is
 //! [`crate::changes`]' job, putting workspaces right afterwards the backends'.
 
-mod apply;
+pub(crate) mod apply;
+pub(crate) mod area;
+pub(crate) mod conduct;
 pub mod conflict;
 pub mod error;
+mod examine;
+pub mod fault;
+pub(crate) mod ground;
+pub(crate) mod journal;
 pub mod plan;
-mod recover;
+mod planner;
+pub(crate) mod recover;
+pub(crate) mod retention;
+mod settle;
+pub(crate) mod stage;
+pub(crate) mod transaction;
 
 pub use apply::{Backup, Promoted, apply};
 pub use conflict::{Conflict, ConflictKind, Resolution, Resolutions};

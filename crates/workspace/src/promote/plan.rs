@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use sandbox_model::{Entry, Flag, RelPath, SandboxName};
+use sandbox_model::{Entry, EntryKind, Fingerprint, Flag, RelPath, SandboxName};
 use serde::Serialize;
 
-use super::conflict::{Conflict, Resolutions};
-use super::error::PromoteError;
-use crate::progress::Progress;
-use crate::view::View;
+use super::conflict::Conflict;
+use super::journal::Below;
+
+pub use super::planner::plan;
 
 /// What to promote.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +52,9 @@ pub struct Plan {
     pub refused: Vec<Refusal>,
     /// What is selected but not promoted; it stays in the change set.
     pub left_out: Vec<LeftOut>,
+    /// Every directory of the source on the way to a step, as it was.
+    #[serde(skip)]
+    pub(crate) parents: BTreeMap<RelPath, Fingerprint>,
 }
 
 /// One path of a plan.
@@ -74,6 +77,53 @@ pub struct Step {
     /// The file replaced has other names in the source; they keep the old contents.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub splits_hard_link: bool,
+    /// What both sides were when the plan was made.
+    #[serde(skip)]
+    pub(crate) frozen: Frozen,
+}
+
+/// Both sides of a step, and where its contents come from.
+#[derive(Debug, Clone)]
+pub(crate) struct Frozen {
+    /// In the sandbox.
+    pub ours: Option<Fingerprint>,
+    /// In the source.
+    pub theirs: Option<Fingerprint>,
+    /// What goes with a directory of the source that is removed or replaced.
+    pub below: Vec<Below>,
+    pub content: Content,
+    pub afterwards: Afterwards,
+}
+
+/// Where a step's contents come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    Workspace,
+    Bytes(Vec<u8>),
+}
+
+/// What the sandbox makes of a promoted path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// It leaves the change set: the source has what the sandbox has.
+    Absorb,
+    /// It leaves the change set, and the sandbox takes what the source has.
+    TakeSource,
+    /// It stays in the change set, with the rest of the edit.
+    Keep,
+}
+
+impl Step {
+    /// Does it move a directory with all that is in it, into the source or out of it?
+    pub(crate) fn moves_a_directory(&self) -> bool {
+        let is_directory =
+            |entry: Option<Entry>| entry.is_some_and(|entry| entry.kind == EntryKind::Directory);
+        match self.action {
+            Action::MakeDirectory | Action::DeleteDirectory => true,
+            Action::Replace => is_directory(self.before) || is_directory(self.after),
+            _ => false,
+        }
+    }
 }
 
 /// What is done to one path of the source.
@@ -98,6 +148,13 @@ pub enum Action {
     AlreadyThere,
     /// The source keeps its own; the sandbox's change is dropped.
     KeepSource,
+}
+
+impl Action {
+    /// Does the source change by it?
+    pub const fn touches_the_source(self) -> bool {
+        !matches!(self, Action::AlreadyThere | Action::KeepSource)
+    }
 }
 
 /// What a promote takes away from a file.
@@ -142,14 +199,4 @@ pub enum LeftOutReason {
     Socket,
     /// Something in the directory is left out, so it cannot be removed.
     NotEmpty,
-}
-
-/// Makes the plan. Touches nothing. Conflicts and refusals are in the plan, not errors.
-pub fn plan(
-    view: &View<'_>,
-    selection: &Selection,
-    resolutions: &Resolutions,
-    progress: &mut dyn Progress,
-) -> Result<Plan, PromoteError> {
-    todo!("{selection:?} {resolutions:?} {:p} {:p}", view, progress)
 }

@@ -13,28 +13,17 @@ use sandbox_model::{EntryKind, Fingerprint, OverlayXattr, RelPath};
 
 use crate::meta::Meta;
 use crate::side::Side;
+use crate::transfer;
 use crate::tree::{Dir, Tree};
 
 /// Removes from the layer at `upper` what `lower` shows as well, at `paths` and in the directories
 /// above them.
 pub(crate) fn absorb(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath]) -> io::Result<()> {
-    let upper = Tree::open(upper)?;
-    let layer = Layer {
-        upper,
-        lower,
-        prefix: meta.xattr.unwrap_or(OverlayXattr::User).prefix(),
-    };
+    let layer = Layer::open(meta, upper, lower)?;
     let mut clear = BTreeSet::new();
-    let mut ancestors = BTreeSet::new();
+    let ancestors = ancestors(paths);
     let mut paths: Vec<&RelPath> = paths.iter().collect();
     paths.sort_unstable();
-    for path in &paths {
-        let mut above = path.parent();
-        while let Some(parent) = above {
-            above = parent.parent();
-            ancestors.insert(parent);
-        }
-    }
     // Downwards: marks that can go, so that what is below them can.
     for dir in ancestors.iter().chain(paths.iter().copied()) {
         if layer.merges_with_lower(dir, &clear)? {
@@ -54,13 +43,55 @@ pub(crate) fn absorb(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath])
     Ok(())
 }
 
+/// Gives up what the layer at `upper` has at `paths`, and below them, for what `lower` has.
+pub(crate) fn take(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath]) -> io::Result<()> {
+    let layer = Layer::open(meta, upper, lower)?;
+    let mut clear = BTreeSet::new();
+    for dir in ancestors(paths) {
+        if layer.merges_with_lower(&dir, &clear)? {
+            clear.insert(dir);
+        }
+    }
+    for path in paths {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+            continue;
+        };
+        if layer.directory(&layer.upper, &parent)?.is_none() {
+            continue; // It shows the lower already.
+        }
+        if clear.contains(&parent) {
+            layer.upper.dir(&parent)?.remove_all(name)?;
+        } else {
+            // The directory does not show the lower one, so it needs a copy.
+            transfer::replace(lower, path, &layer.upper)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every directory above `paths`, parents first.
+fn ancestors(paths: &[RelPath]) -> BTreeSet<RelPath> {
+    paths
+        .iter()
+        .flat_map(|path| std::iter::successors(path.parent(), RelPath::parent))
+        .collect()
+}
+
 struct Layer<'l> {
     upper: Tree,
     lower: &'l Tree,
     prefix: &'static str,
 }
 
-impl Layer<'_> {
+impl<'l> Layer<'l> {
+    fn open(meta: &Meta, upper: &Path, lower: &'l Tree) -> io::Result<Layer<'l>> {
+        Ok(Layer {
+            upper: Tree::open(upper)?,
+            lower,
+            prefix: meta.xattr.unwrap_or(OverlayXattr::User).prefix(),
+        })
+    }
+
     /// Is the directory `path` of the upper merged with the one at the same path of the lower,
     /// after its marks were taken away where that changes nothing? `clear` are directories above
     /// for which that holds.

@@ -1,0 +1,205 @@
+//! Where a source's transactions are kept: `ROOT/.undo/KEY/`, one directory per source.
+//!
+//! ```text
+//! lock        held while a promote, an undo or a recovery works on the source
+//! pending     names the transaction under way; there is none when all is well
+//! ID/         one transaction: `journal`, `committed`, `stage/` with the pre-images, or
+//!             `saved/` with copies of them where the stage had to be inside the source
+//! ```
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use sandbox_model::{RelPath, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::STAGE_PREFIX;
+use super::error::PromoteError;
+use super::fault;
+use super::journal::{self, Inode, Journal, Place};
+use crate::root::Root;
+use crate::tree::{Dir, Tree};
+
+const PENDING: &[u8] = b"pending";
+const LOCK: &[u8] = b"lock";
+pub(crate) const STAGE: &[u8] = b"stage";
+pub(crate) const SAVED: &[u8] = b"saved";
+
+/// One source's transactions.
+#[derive(Debug)]
+pub(crate) struct Area {
+    pub dir: Dir,
+    pub path: PathBuf,
+}
+
+/// The transaction under way.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    pub id: String,
+    pub stage: Place,
+    /// The source's root, and its modification time before a stage was put inside.
+    pub root: Inode,
+    pub root_mtime: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<String>,
+}
+
+/// Held while a transaction works on a source: against others of this root by a file of the area,
+/// against other roots by the source's own directory.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held, not read")]
+pub(crate) struct SourceLock(OwnedFd, OwnedFd);
+
+impl Area {
+    /// Where the area of `source` is.
+    pub fn path(root: &Root, source: &Path) -> PathBuf {
+        let hash = blake3::hash(source.as_os_str().as_bytes()).to_hex();
+        root.path().join(".undo").join(&hash.as_str()[..16])
+    }
+
+    /// Where the transaction under way is named.
+    pub fn pending_path(root: &Root, source: &Path) -> PathBuf {
+        Area::path(root, source).join("pending")
+    }
+
+    /// The area of `source`, if there is one.
+    pub fn find(root: &Root, source: &Path) -> Result<Option<Area>, PromoteError> {
+        let path = Area::path(root, source);
+        match Dir::open(&path) {
+            Ok(dir) => Ok(Some(Area { dir, path })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(PromoteError::Io {
+                operation: "open",
+                path,
+                source,
+            }),
+        }
+    }
+
+    /// The area of `source`, made where missing.
+    pub fn make(root: &Root, source: &Path) -> Result<Area, PromoteError> {
+        let path = Area::path(root, source);
+        let make = || -> io::Result<Dir> {
+            let root = Tree::open(root.path())?;
+            let below = path.strip_prefix(root.path()).map_err(io::Error::other)?;
+            let dir = root.make_dirs(&RelPath::from_path(below).map_err(io::Error::other)?)?;
+            if dir.stat(b"source")?.is_none() {
+                journal::write_durably(&dir, b"source", source.as_os_str().as_bytes(), "area")?;
+            }
+            Ok(dir)
+        };
+        match make() {
+            Ok(dir) => Ok(Area { dir, path }),
+            Err(source) => Err(PromoteError::Io {
+                operation: "make",
+                path,
+                source,
+            }),
+        }
+    }
+
+    /// Locks the source, or says that it is busy.
+    pub fn lock(&self, source: &Tree) -> Result<SourceLock, PromoteError> {
+        let busy = || PromoteError::SourceBusy {
+            path: source.path().to_owned(),
+        };
+        let failed = |errno: Errno| PromoteError::Io {
+            operation: "lock",
+            path: self.path.clone(),
+            source: errno.into(),
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(self.dir.fd(), LOCK, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(failed)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::openat(source.fd(), ".", flags, Mode::empty()).map_err(failed)?;
+        for fd in [&file, &root] {
+            match rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(busy()),
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        Ok(SourceLock(file, root))
+    }
+
+    /// A name for a transaction that sorts by time.
+    pub fn new_id(&self) -> io::Result<String> {
+        loop {
+            let now = jiff::Timestamp::now();
+            let id = format!(
+                "{}-{:09}",
+                now.strftime("%Y%m%d-%H%M%S"),
+                now.subsec_nanosecond()
+            );
+            if self.dir.stat(id.as_bytes())?.is_none() {
+                return Ok(id);
+            }
+        }
+    }
+
+    /// The transaction under way, or left by a crash.
+    pub fn pending(&self) -> io::Result<Option<Pending>> {
+        match journal::read(&self.dir, PENDING)? {
+            None => Ok(None),
+            Some(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        }
+    }
+
+    /// A transaction begins: from now on a crash is noticed.
+    pub fn set_pending(&self, pending: &Pending) -> io::Result<()> {
+        journal::write_durably(&self.dir, PENDING, &serde_json::to_vec(pending)?, "pending")
+    }
+
+    /// The transaction is over, one way or the other.
+    pub fn clear_pending(&self) -> io::Result<()> {
+        fault::at("pending cleared")?;
+        self.dir.unlink(PENDING)?;
+        self.dir.sync()
+    }
+
+    /// The directory of a transaction.
+    pub fn transaction(&self, id: &str) -> io::Result<Dir> {
+        self.dir.open_dir(id.as_bytes())
+    }
+
+    /// Ids of the transactions kept, oldest first, rubbish included.
+    pub fn ids(&self) -> io::Result<Vec<String>> {
+        let mut ids: Vec<_> = self
+            .dir
+            .entries()?
+            .into_iter()
+            .filter_map(|entry| String::from_utf8(entry.name).ok())
+            .filter(|name| name.starts_with(|c: char| c.is_ascii_digit()))
+            .collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Deletes a transaction and its pre-images.
+    pub fn delete(&self, id: &str) -> io::Result<()> {
+        if let Ok(dir) = self.transaction(id) {
+            // Without its journal a half-deleted transaction is not offered for undo.
+            Journal::remove(&dir)?;
+        }
+        self.dir.remove_all(id.as_bytes())
+    }
+
+    /// The stage of a transaction.
+    pub fn stage(&self, source: &Tree, id: &str, place: &Place) -> io::Result<Dir> {
+        match place {
+            Place::Own => self.transaction(id)?.open_dir(STAGE),
+            Place::Shared(of) => self.transaction(of)?.open_dir(STAGE),
+            Place::Inside => source.root_dir()?.open_dir(&stage_name(id)),
+        }
+    }
+}
+
+/// The name of a stage inside the source.
+pub(crate) fn stage_name(id: &str) -> Vec<u8> {
+    format!("{STAGE_PREFIX}{id}").into_bytes()
+}

@@ -1,0 +1,59 @@
+//! How long pre-images are kept.
+//!
+//! A promote and the undos that share its stage are one family: they go together.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::area::Area;
+use super::error::PromoteError;
+use super::journal::{Committed, Journal, Place};
+use crate::undo::{KEEP_COUNT, KEEP_DAYS};
+
+/// Deletes what is kept too long, and the rubbish of interrupted deletions.
+pub(crate) fn prune(area: &Area) -> Result<(), PromoteError> {
+    prune_area(area).map_err(|source| PromoteError::Io {
+        operation: "clean up",
+        path: area.path.clone(),
+        source,
+    })
+}
+
+fn prune_area(area: &Area) -> io::Result<()> {
+    let horizon = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * KEEP_DAYS);
+    let pending = area.pending()?.map(|pending| pending.id);
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    for id in area
+        .ids()?
+        .into_iter()
+        .filter(|id| Some(id) != pending.as_ref())
+    {
+        let dir = area.transaction(&id)?;
+        let (Ok(Some(journal)), Ok(Some(_))) = (Journal::read(&dir), Committed::read(&dir)) else {
+            area.delete(&id)?;
+            continue;
+        };
+        let head = match journal.stage {
+            Place::Shared(of) => of,
+            Place::Own | Place::Inside => id.clone(),
+        };
+        let family = families.entry(head).or_default();
+        family.members.push(id);
+        family.latest = family.latest.max(Some(journal.at));
+    }
+    let surplus = families.len().saturating_sub(KEEP_COUNT);
+    for (index, family) in families.values().enumerate() {
+        if index < surplus || family.latest.is_some_and(|latest| latest < horizon) {
+            for id in family.members.iter().rev() {
+                area.delete(id)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Family {
+    members: Vec<String>,
+    latest: Option<jiff::Timestamp>,
+}

@@ -1,0 +1,146 @@
+//! Putting the sandbox right after its changes are in the source.
+//!
+//! Promoted paths leave its change set; everything else it shows stays. A crash before this is done
+//! is finished by the recovery, so each step may be repeated, and a path that the sandbox changed
+//! again meanwhile is left in its change set.
+
+use std::io;
+
+use sandbox_model::{Fingerprint, RelPath, Timestamp};
+
+use super::error::PromoteError;
+use super::fault;
+use super::ground::is_untouched;
+use super::journal::{Absorbed, Journal, Settle};
+use super::plan::{Afterwards, Plan};
+use crate::backend::backend;
+use crate::base;
+use crate::sandbox::Sandbox;
+use crate::side::Side;
+use crate::view::View;
+
+impl Settle {
+    /// What is to be done after `plan` is committed.
+    pub fn of(plan: &Plan) -> Settle {
+        let mut settle = Settle::default();
+        for step in &plan.steps {
+            match step.frozen.afterwards {
+                Afterwards::Keep => settle.rebase.push(step.path.clone()),
+                afterwards => settle.absorb.push(Absorbed {
+                    path: step.path.clone(),
+                    workspace: step.frozen.ours,
+                    take_source: afterwards == Afterwards::TakeSource,
+                }),
+            }
+        }
+        settle
+    }
+
+    fn is_empty(&self) -> bool {
+        self.absorb.is_empty() && self.rebase.is_empty()
+    }
+}
+
+/// Settles `sandbox`, whose exclusive lock the caller holds.
+pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle) -> Result<(), PromoteError> {
+    if settle.is_empty() {
+        return Ok(());
+    }
+    let cannot = |source| PromoteError::Io {
+        operation: "update the sandbox in",
+        path: sandbox.dir.clone(),
+        source,
+    };
+    fault::at("settle").map_err(cannot)?;
+    let (taken, absorbed) = still_as_promoted(sandbox, settle)?;
+    let backend = backend(sandbox.meta.backend);
+    backend
+        .take_source(&sandbox.meta, &sandbox.dir, &taken)
+        .map_err(cannot)?;
+    fault::at("source taken").map_err(cannot)?;
+    backend
+        .absorb(&sandbox.meta, &sandbox.dir, &absorbed)
+        .map_err(cannot)?;
+    fault::at("absorbed").map_err(cannot)?;
+    let paths: Vec<_> = taken
+        .into_iter()
+        .chain(absorbed)
+        .chain(settle.rebase.iter().cloned())
+        .collect();
+    look_again(sandbox, &paths).map_err(cannot)?;
+    fault::at("settled").map_err(cannot)
+}
+
+/// The paths whose change is really gone: those the sandbox did not touch again.
+fn still_as_promoted(
+    sandbox: &Sandbox,
+    settle: &Settle,
+) -> Result<(Vec<RelPath>, Vec<RelPath>), PromoteError> {
+    let view = View::open(sandbox)?;
+    let (mut taken, mut absorbed): (Vec<RelPath>, Vec<RelPath>) = (Vec::new(), Vec::new());
+    for promoted in &settle.absorb {
+        let path = &promoted.path;
+        let now = view
+            .workspace()
+            .stat(path)
+            .map_err(|source| PromoteError::Io {
+                operation: "read",
+                path: path.under(sandbox.source()),
+                source,
+            })?;
+        let moved_along = taken
+            .iter()
+            .any(|above| path != above && path.starts_with(above));
+        if moved_along || is_same(now.as_ref(), promoted.workspace.as_ref()) {
+            let list = if promoted.take_source && !moved_along {
+                &mut taken
+            } else {
+                &mut absorbed
+            };
+            list.push(path.clone());
+        }
+    }
+    Ok((taken, absorbed))
+}
+
+fn is_same(now: Option<&Fingerprint>, then: Option<&Fingerprint>) -> bool {
+    match (now, then) {
+        (None, None) => true,
+        (Some(now), Some(then)) => is_untouched(then, now),
+        // Absorbed already: what shows is the source's.
+        _ => false,
+    }
+}
+
+/// The bases of `paths` are what the source has now. Nothing runs in the sandbox, so they are certain.
+fn look_again(sandbox: &Sandbox, paths: &[RelPath]) -> io::Result<()> {
+    const NO_RUN: Timestamp = Timestamp(i64::MAX, 0);
+    base::BaseStore::open(sandbox)?.forget(paths)?;
+    fault::at("bases forgotten")?;
+    base::record(sandbox, NO_RUN)
+}
+
+/// A transaction that was put back moved inodes there and back, which shows in their change times.
+/// That is no change of the source: bases that fit but for it are taken anew.
+pub(crate) fn excuse_renames(sandbox: &Sandbox, journal: &Journal) -> Result<(), PromoteError> {
+    let view = View::open(sandbox)?;
+    let cannot = |source| PromoteError::Io {
+        operation: "update the sandbox in",
+        path: sandbox.dir.clone(),
+        source,
+    };
+    let mut excused = Vec::new();
+    for path in journal.paths() {
+        let base = view
+            .base
+            .get(&path)
+            .and_then(|base| (!base.uncertain).then_some(base.entry)?);
+        let now = view.source.stat(&path).map_err(cannot)?;
+        if let (Some(base), Some(now)) = (base, now)
+            && is_untouched(&base, &now)
+        {
+            excused.push(path);
+        }
+    }
+    look_again(sandbox, &excused).map_err(cannot)
+}

@@ -1,0 +1,431 @@
+//! Bringing everything a promote needs onto the source's filesystem before the source is touched.
+//!
+//! A full disk strikes here, where nothing is lost. A new directory is staged with all that will be
+//! in it and moves into the source by one rename; what is to replace or join existing entries is
+//! staged entry by entry.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use sandbox_model::{Entry, EntryKind, Fingerprint, RelPath};
+
+use super::error::PromoteError;
+use super::fault;
+use super::journal::{AttributeChange, Attributes, Below, Inode, Operation, Standing};
+use super::plan::{Action, Content, Step};
+use crate::progress::{Phase, Progress};
+use crate::side::{Side, Xattrs};
+use crate::transfer::{Privileges, copy_entry};
+use crate::tree::{Dir, Tree};
+
+/// Up to this many staged files are fsynced one by one; more, and the filesystem as a whole.
+const FEW_FILES: u64 = 8;
+
+/// What the steps of a plan become.
+#[derive(Debug, Default)]
+pub(crate) struct Staged {
+    pub operations: Vec<Operation>,
+    pub attributes: Vec<AttributeChange>,
+}
+
+/// A step that moves by itself, with the steps that move along with it.
+struct Group<'p> {
+    root: &'p Step,
+    members: Vec<&'p Step>,
+}
+
+/// Stages `steps` from `workspace` into `stage`.
+pub(crate) fn stage(
+    steps: &[Step],
+    workspace: &dyn Side,
+    source: &Tree,
+    stage: &Dir,
+    progress: &mut dyn Progress,
+) -> Result<Staged, PromoteError> {
+    let mut staged = Staged::default();
+    let mut stager = Stager {
+        workspace,
+        stage,
+        links: HashMap::new(),
+        files: Vec::new(),
+        made: 0,
+    };
+    progress.begin(Phase::Staging, u64::try_from(steps.len()).ok());
+    for group in groups(steps) {
+        let failed = |error| cannot("stage", &group.root.path, source, error);
+        match group.root.action {
+            Action::AlreadyThere | Action::KeepSource => {}
+            Action::Attributes => {
+                staged
+                    .attributes
+                    .push(attribute_change(group.root, workspace, source).map_err(failed)?);
+            }
+            _ => {
+                let slot = u32::try_from(staged.operations.len())
+                    .map_err(io::Error::other)
+                    .map_err(failed)?;
+                let operation = stager.operation(&group, slot);
+                staged
+                    .operations
+                    .push(operation.map_err(|(path, error)| match error {
+                        StageFault::Stale => PromoteError::Stale { path },
+                        StageFault::Io(error) => cannot("stage", &path, source, error),
+                    })?);
+            }
+        }
+        progress.advance(1 + group.members.len() as u64);
+    }
+    stager.sync().map_err(|error| {
+        cannot(
+            "make durable the stage for",
+            &RelPath::root(),
+            source,
+            error,
+        )
+    })?;
+    progress.finish();
+    Ok(staged)
+}
+
+fn cannot(operation: &'static str, path: &RelPath, tree: &Tree, source: io::Error) -> PromoteError {
+    PromoteError::Io {
+        operation,
+        path: path.under(tree.path()),
+        source,
+    }
+}
+
+/// Steps come parents first; a step below one that moves a whole directory belongs to it.
+fn groups(steps: &[Step]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut movers: HashMap<&RelPath, usize> = HashMap::new();
+    for step in steps {
+        let mut above = step.path.parent();
+        let mover = loop {
+            match above {
+                None => break None,
+                Some(path) => match movers.get(&path) {
+                    Some(index) => break Some(*index),
+                    None => above = path.parent(),
+                },
+            }
+        };
+        match mover {
+            Some(index) => groups[index].members.push(step),
+            None => {
+                if step.moves_a_directory() {
+                    movers.insert(&step.path, groups.len());
+                }
+                groups.push(Group {
+                    root: step,
+                    members: Vec::new(),
+                });
+            }
+        }
+    }
+    groups
+}
+
+fn attribute_change(
+    step: &Step,
+    workspace: &dyn Side,
+    source: &Tree,
+) -> io::Result<AttributeChange> {
+    let (Some(before), Some(after), Some(theirs)) = (step.before, step.after, step.frozen.theirs)
+    else {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "nothing to change"));
+    };
+    let attributes = |entry: &Entry, xattrs: Xattrs| Attributes {
+        mode: entry.mode,
+        uid: entry.uid,
+        gid: entry.gid,
+        xattrs,
+    };
+    let now = source.xattrs(&step.path)?;
+    let mut wanted = promotable(workspace.xattrs(&step.path)?);
+    // What is not ours to give stays as it is.
+    wanted.extend(
+        now.iter()
+            .filter(|(name, _)| !is_promotable(name))
+            .map(|(n, v)| (n.clone(), v.clone())),
+    );
+    Ok(AttributeChange {
+        path: step.path.clone(),
+        inode: Inode::of(&theirs),
+        before: attributes(&before, now),
+        after: attributes(&after, wanted),
+    })
+}
+
+/// Attributes that go along: not the labels and capabilities the kernel or an administrator gives.
+pub(crate) fn is_promotable(name: &[u8]) -> bool {
+    !name.starts_with(b"security.") && !name.starts_with(b"trusted.")
+}
+
+pub(crate) fn promotable(mut xattrs: Xattrs) -> Xattrs {
+    xattrs.retain(|name, _| is_promotable(name));
+    xattrs
+}
+
+enum StageFault {
+    Stale,
+    Io(io::Error),
+}
+
+impl From<io::Error> for StageFault {
+    fn from(error: io::Error) -> Self {
+        StageFault::Io(error)
+    }
+}
+
+struct Stager<'a> {
+    workspace: &'a dyn Side,
+    stage: &'a Dir,
+    /// Where the first name of a file with several was staged.
+    links: HashMap<(u64, u64), RelPath>,
+    /// The first few files, for fsync.
+    files: Vec<RelPath>,
+    made: u64,
+}
+
+impl Stager<'_> {
+    fn operation(
+        &mut self,
+        group: &Group<'_>,
+        slot: u32,
+    ) -> Result<Operation, (RelPath, StageFault)> {
+        let step = group.root;
+        let mut operation = Operation {
+            path: step.path.clone(),
+            slot,
+            old: step.frozen.theirs.map(|fingerprint| Standing {
+                fingerprint,
+                below: step.frozen.below.clone(),
+            }),
+            new: None,
+        };
+        if step.after.is_some() {
+            let slot = RelPath::root().join(&operation.slot_name());
+            operation.new = Some(self.standing(group, &slot)?);
+        }
+        Ok(operation)
+    }
+
+    fn standing(
+        &mut self,
+        group: &Group<'_>,
+        slot: &RelPath,
+    ) -> Result<Standing, (RelPath, StageFault)> {
+        let root = &group.root.path;
+        // Below a directory that is removed, members only tell what goes with it.
+        let arriving: Vec<_> = std::iter::once(group.root)
+            .chain(group.members.iter().copied())
+            .filter(|step| step.after.is_some())
+            .map(|step| (step, slot.join_path(&below(&step.path, root))))
+            .collect();
+        for (step, at) in &arriving {
+            self.make(step, at)
+                .map_err(|fault| (step.path.clone(), fault))?;
+        }
+        for (step, at) in arriving.iter().rev() {
+            self.finish(step, at, step.path == *root)
+                .map_err(|error| (step.path.clone(), error.into()))?;
+        }
+        let mut standing: Option<Standing> = None;
+        for (step, at) in &arriving {
+            let found = self
+                .look(step, at)
+                .map_err(|error| (step.path.clone(), error.into()))?;
+            match &mut standing {
+                None => {
+                    standing = Some(Standing {
+                        fingerprint: found,
+                        below: Vec::new(),
+                    })
+                }
+                Some(standing) => {
+                    standing.below.push(Below {
+                        path: below(&step.path, root),
+                        fingerprint: found,
+                    });
+                }
+            }
+        }
+        standing.ok_or_else(|| (root.clone(), StageFault::Stale))
+    }
+
+    fn make(&mut self, step: &Step, at: &RelPath) -> Result<(), StageFault> {
+        fault::at("stage entry")?;
+        if self.workspace.stat(&step.path)?.map(unlinked) != step.frozen.ours.map(unlinked) {
+            return Err(StageFault::Stale);
+        }
+        let (dir, name) = open_parent(self.stage, at)?;
+        self.made += 1;
+        match (&step.frozen.content, step.after.map(|entry| entry.kind)) {
+            (_, Some(EntryKind::Directory)) => {
+                dir.make_dir(name)?;
+            }
+            (Content::Bytes(bytes), _) => {
+                dir.create_file(name)?.write_all(bytes)?;
+            }
+            (Content::Workspace, _) => {
+                if let Some(first) = self.first_name(step, at) {
+                    let (from, first) = open_parent(self.stage, &first)?;
+                    from.link(first, &dir, name)?;
+                    return Ok(());
+                }
+                copy_entry(self.workspace, &step.path, &dir, name, Privileges::Strip)?;
+            }
+        }
+        if self.made <= FEW_FILES
+            && step
+                .after
+                .is_some_and(|entry| entry.kind == EntryKind::File)
+        {
+            self.files.push(at.clone());
+        }
+        Ok(())
+    }
+
+    /// Where another name of the same file was staged already.
+    fn first_name(&mut self, step: &Step, at: &RelPath) -> Option<RelPath> {
+        let ours = step
+            .frozen
+            .ours
+            .filter(|ours| ours.nlink > 1 && ours.entry.kind == EntryKind::File)?;
+        match self.links.entry((ours.dev, ours.ino)) {
+            std::collections::hash_map::Entry::Occupied(first) => Some(first.get().clone()),
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(at.clone());
+                None
+            }
+        }
+    }
+
+    /// Metadata of what was not copied as a whole: directories, once they are filled, and files
+    /// made of chosen bytes.
+    fn finish(&self, step: &Step, at: &RelPath, is_root: bool) -> io::Result<()> {
+        let Some(after) = step.after else {
+            return Ok(());
+        };
+        let directory = after.kind == EntryKind::Directory;
+        if !directory && matches!(step.frozen.content, Content::Workspace) {
+            return Ok(());
+        }
+        let (dir, name) = open_parent(self.stage, at)?;
+        let xattrs = promotable(self.workspace.xattrs(&step.path)?);
+        // A directory that forbids writing could not be moved; it gets its mode afterwards.
+        let mode = if directory && is_root {
+            after.mode | 0o700
+        } else {
+            after.mode
+        };
+        set_metadata(&dir, name, &Entry { mode, ..after }, &xattrs)?;
+        if directory {
+            dir.set_times(name, after.mtime)?;
+        }
+        Ok(())
+    }
+
+    fn look(&self, step: &Step, at: &RelPath) -> io::Result<Fingerprint> {
+        let (dir, name) = open_parent(self.stage, at)?;
+        let mut found = dir.stat(name)?.ok_or(io::ErrorKind::NotFound)?;
+        if let (EntryKind::Directory, Some(after)) = (found.entry.kind, step.after) {
+            found.entry.mode = after.mode;
+        }
+        Ok(found)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        fault::at("stage sync")?;
+        if self.made > FEW_FILES {
+            return self.stage.sync_filesystem();
+        }
+        for path in &self.files {
+            let (dir, name) = open_parent(self.stage, path)?;
+            dir.open_file(name)?.sync_all()?;
+            dir.sync()?;
+        }
+        self.stage.sync()
+    }
+}
+
+/// Other names of a file come and go without its being another file.
+fn unlinked(mut fingerprint: Fingerprint) -> Fingerprint {
+    fingerprint.nlink = 0;
+    if fingerprint.entry.kind == EntryKind::Directory {
+        fingerprint.entry.size = 0;
+    }
+    fingerprint
+}
+
+/// `path` as seen from `root`, at or above it.
+pub(crate) fn below(path: &RelPath, root: &RelPath) -> RelPath {
+    let skip = root.components().count();
+    path.components()
+        .skip(skip)
+        .fold(RelPath::root(), |path, name| path.join(name))
+}
+
+fn open_parent<'p>(stage: &Dir, path: &'p RelPath) -> io::Result<(Dir, &'p [u8])> {
+    let name = path.name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut dir = stage.open_dir(b".")?;
+    let depth = path.components().count();
+    for name in path.components().take(depth - 1) {
+        dir = dir.open_dir(name)?;
+    }
+    Ok((dir, name))
+}
+
+fn set_metadata(dir: &Dir, name: &[u8], entry: &Entry, xattrs: &Xattrs) -> io::Result<()> {
+    for (attribute, value) in xattrs {
+        dir.set_xattr(name, attribute, value)?;
+    }
+    let now = dir.stat(name)?.ok_or(io::ErrorKind::NotFound)?.entry;
+    if (now.uid, now.gid) != (entry.uid, entry.gid) {
+        dir.set_owner(name, entry.uid, entry.gid)?;
+    }
+    dir.set_mode(name, entry.mode)
+}
+
+/// Copies `standing`, which stands at `path` of `from`, to `name` in `to`, exactly.
+pub(crate) fn copy_standing(
+    from: &dyn Side,
+    path: &RelPath,
+    standing: &Standing,
+    to: &Dir,
+    name: &[u8],
+) -> io::Result<()> {
+    let root = RelPath::root().join(name);
+    let entries = std::iter::once((path.clone(), root.clone(), &standing.fingerprint)).chain(
+        standing.below.iter().map(|below| {
+            (
+                path.join_path(&below.path),
+                root.join_path(&below.path),
+                &below.fingerprint,
+            )
+        }),
+    );
+    let entries: Vec<_> = entries.collect();
+    for (path, at, fingerprint) in &entries {
+        let (dir, name) = open_parent(to, at)?;
+        match fingerprint.entry.kind {
+            EntryKind::Directory => {
+                dir.make_dir(name)?;
+            }
+            _ => copy_entry(from, path, &dir, name, Privileges::Keep)?,
+        }
+    }
+    for (path, at, fingerprint) in entries.iter().rev() {
+        if fingerprint.entry.kind == EntryKind::Directory {
+            let (dir, name) = open_parent(to, at)?;
+            let mut entry = fingerprint.entry;
+            if *at == root {
+                entry.mode |= 0o700;
+            }
+            set_metadata(&dir, name, &entry, &from.xattrs(path)?)?;
+            dir.set_times(name, entry.mtime)?;
+        }
+    }
+    Ok(())
+}

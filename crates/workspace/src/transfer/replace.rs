@@ -1,0 +1,40 @@
+//! Making one path of a tree what it is in another.
+
+use std::io;
+
+use sandbox_model::{EntryKind, RelPath};
+
+use super::{Privileges, copy_entry};
+use crate::side::Side;
+use crate::tree::{Dir, Tree};
+
+/// Makes `path` of `to`, and everything below it, what it is in `from`, which may be nothing. Does
+/// nothing where `to` has no directory to hold it.
+pub fn replace(from: &Tree, path: &RelPath, to: &Tree) -> io::Result<()> {
+    let (dir, name) = match to.parent(path) {
+        Err(error) if crate::layer::vanished(&error) => return Ok(()),
+        parent => parent?,
+    };
+    dir.remove_all(name)?;
+    match from.stat(path)? {
+        Some(_) => copy_below(from, path, &dir, name),
+        None => Ok(()),
+    }
+}
+
+fn copy_below(from: &Tree, path: &RelPath, to: &Dir, name: &[u8]) -> io::Result<()> {
+    let Some(found) = from.stat(path)? else {
+        return Ok(());
+    };
+    copy_entry(from, path, to, name, Privileges::Keep)?;
+    if found.entry.kind == EntryKind::Directory {
+        to.set_mode(name, found.entry.mode | 0o700)?;
+        let dir = to.open_dir(name)?;
+        for below in from.list(path)? {
+            copy_below(from, &path.join(&below), &dir, &below)?;
+        }
+        dir.set_mode_self(found.entry.mode)?;
+        dir.set_times_self(found.entry.mtime)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! A project, a sandbox of it, and a real overlay to change it through.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+
+use sandbox_linux::trial::{self, OverlayTrial};
+use sandbox_model::{BackendChoice, BackendKind, RelPath, Settings, WorkspaceMount};
+use sandbox_workspace::changes::{ChangeOptions, Renames, change_set};
+use sandbox_workspace::progress::Silent;
+use sandbox_workspace::promote::{
+    self, Backup, Plan, PromoteError, Promoted, Resolutions, Selection,
+};
+use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::{Root, Sandbox, View, base};
+
+/// A project with a sandbox.
+pub struct Project {
+    pub source: PathBuf,
+    pub root: Root,
+    pub sandbox: Sandbox,
+    _dir: Option<tempfile::TempDir>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// An overlay is changed by a fork of this process, which would inherit the locks that a test beside
+/// it holds: in one process, tests take turns.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Runs a shell script in `dir` and insists that it works.
+pub fn shell(dir: &Path, script: &str) {
+    let status = Command::new("sh")
+        .args(["-euc", script])
+        .current_dir(dir)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{script}");
+}
+
+pub fn path(text: &str) -> RelPath {
+    RelPath::new(text.as_bytes()).unwrap()
+}
+
+impl Project {
+    /// A project made by `plant`, everything in a temporary directory.
+    pub fn new(plant: &str) -> Project {
+        Project::with(plant, BackendKind::Overlay)
+    }
+
+    pub fn with(plant: &str, backend: BackendKind) -> Project {
+        let dir = tempfile::tempdir().unwrap();
+        let mut project = Project::at(dir.path(), &dir.path().join("root"), plant, backend);
+        project._dir = Some(dir);
+        project
+    }
+
+    /// A project at `dir/project`, with its sandbox in `root`.
+    pub fn at(dir: &Path, root: &Path, plant: &str, backend: BackendKind) -> Project {
+        let alone = alone();
+        let source = dir.join("project");
+        fs::create_dir(&source).unwrap();
+        shell(&source, plant);
+        let root = Root::open(root).unwrap();
+        let request = CreateRequest {
+            name: Some("risky".parse().unwrap()),
+            source: source.clone(),
+            backend: BackendChoice::Only(backend),
+            settings: Settings::default(),
+        };
+        let sandbox = root.create(&request, &mut Silent).unwrap();
+        let source = fs::canonicalize(source).unwrap();
+        Project {
+            source,
+            root,
+            sandbox,
+            _dir: None,
+            _alone: alone,
+        }
+    }
+
+    /// Opens what another process made.
+    pub fn reopen(dir: &Path, root: &Path) -> Project {
+        let alone = alone();
+        let root = Root::open(root).unwrap();
+        let sandbox = root.sandbox("risky").unwrap();
+        let source = fs::canonicalize(dir.join("project")).unwrap();
+        Project {
+            source,
+            root,
+            sandbox,
+            _dir: None,
+            _alone: alone,
+        }
+    }
+
+    /// Runs a script in the workspace, as a run of the sandbox would.
+    pub fn run(&self, script: &str) {
+        // The coarse clock must have moved past what the test did to the source just now.
+        tick();
+        let began = base::run_began(&self.sandbox).unwrap();
+        match self.sandbox.mount() {
+            WorkspaceMount::Bind { dir } => shell(&dir, script),
+            WorkspaceMount::Overlay {
+                lower,
+                upper,
+                work,
+                xattr,
+            } => {
+                let layers = OverlayTrial {
+                    lower: &lower,
+                    upper: &upper,
+                    work: &work,
+                    xattr,
+                };
+                trial::overlay(&layers, |mount| {
+                    let at = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+                    std::env::set_current_dir(at)?;
+                    let status = Command::new("sh").args(["-euc", script]).status()?;
+                    if status.success() {
+                        Ok(())
+                    } else {
+                        Err(std::io::Error::other("script"))
+                    }
+                })
+                .unwrap();
+            }
+        }
+        base::record(&self.sandbox, began).unwrap();
+        tick();
+    }
+
+    pub fn plan(&self, selection: &Selection, resolutions: &Resolutions) -> Plan {
+        let view = View::open(&self.sandbox).unwrap();
+        promote::plan(&view, selection, resolutions, &mut Silent).unwrap()
+    }
+
+    pub fn plan_all(&self) -> Plan {
+        self.plan(&Selection::default(), &Resolutions::default())
+    }
+
+    pub fn promote(&self) -> Result<Promoted, PromoteError> {
+        promote::apply(&self.sandbox, self.plan_all(), Backup::None, &mut Silent)
+    }
+
+    pub fn promote_with(
+        &self,
+        selection: &Selection,
+        resolutions: &Resolutions,
+    ) -> Result<Promoted, PromoteError> {
+        promote::apply(
+            &self.sandbox,
+            self.plan(selection, resolutions),
+            Backup::None,
+            &mut Silent,
+        )
+    }
+
+    /// The change set, as `M path` lines.
+    pub fn changes(&self) -> Vec<String> {
+        let view = View::open(&self.sandbox).unwrap();
+        let options = ChangeOptions {
+            renames: Renames::Split,
+            ..ChangeOptions::default()
+        };
+        let changes = change_set(&view, &options, &mut Silent).unwrap().changes;
+        changes
+            .iter()
+            .map(|change| format!("{} {}", change.kind.letter(), change.path))
+            .collect()
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.source.join(name)).unwrap()
+    }
+
+    /// What is below the source's undo area besides the lock.
+    pub fn leftovers(&self) -> Vec<String> {
+        let mut left: Vec<String> = fs::read_dir(&self.source)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with(promote::STAGE_PREFIX))
+            .collect();
+        if let Ok(areas) = fs::read_dir(self.root.path().join(".undo")) {
+            for area in areas {
+                let pending = area.unwrap().path().join("pending");
+                if pending.exists() {
+                    left.push(pending.display().to_string());
+                }
+            }
+        }
+        left
+    }
+}
+
+/// Waits until the clock that filesystems stamp with has moved.
+pub fn tick() {
+    let coarse = || rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    let before = coarse();
+    while coarse() == before {
+        std::thread::yield_now();
+    }
+}
+
+/// What is compared of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub kind: &'static str,
+    pub mode: u32,
+    pub owner: (u32, u32),
+    pub contents: Vec<u8>,
+    pub xattrs: String,
+    pub times: Option<(i64, i64)>,
+    pub inode: Option<u64>,
+}
+
+/// How closely two trees are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closeness {
+    /// What a user sees.
+    Contents,
+    /// Modification times to the nanosecond too.
+    Times,
+    /// And the very inodes.
+    Inodes,
+}
+
+/// Everything below `root`.
+pub fn snapshot(root: &Path, closeness: Closeness) -> BTreeMap<Vec<u8>, Line> {
+    let mut lines = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(at) = open.pop() {
+        let metadata = fs::symlink_metadata(&at).unwrap();
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            open.extend(
+                fs::read_dir(&at)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+        use std::os::unix::ffi::OsStrExt;
+        let name = at
+            .strip_prefix(root)
+            .unwrap()
+            .as_os_str()
+            .as_bytes()
+            .to_vec();
+        lines.insert(name, line(&at, &metadata, closeness));
+    }
+    lines
+}
+
+fn line(at: &Path, metadata: &fs::Metadata, closeness: Closeness) -> Line {
+    use std::os::unix::ffi::OsStrExt;
+    let kind = metadata.file_type();
+    let (kind, contents) = if kind.is_dir() {
+        ("directory", Vec::new())
+    } else if kind.is_symlink() {
+        (
+            "symlink",
+            fs::read_link(at).unwrap().as_os_str().as_bytes().to_vec(),
+        )
+    } else if kind.is_fifo() {
+        ("fifo", Vec::new())
+    } else {
+        (
+            "file",
+            fs::read(at).unwrap_or_else(|_| b"(unreadable)".to_vec()),
+        )
+    };
+    let xattrs = Command::new("getfattr")
+        .args(["-hd", "-m", "^user\\.[^o]|^system", "--absolute-names"])
+        .arg(at)
+        .output()
+        .unwrap();
+    let xattrs = String::from_utf8_lossy(&xattrs.stdout)
+        .lines()
+        .skip(1)
+        .collect();
+    Line {
+        kind,
+        mode: metadata.mode() & 0o7777,
+        owner: (metadata.uid(), metadata.gid()),
+        contents,
+        xattrs,
+        times: (closeness != Closeness::Contents)
+            .then(|| (metadata.mtime(), metadata.mtime_nsec())),
+        inode: (closeness == Closeness::Inodes).then(|| metadata.ino()),
+    }
+}
+
+/// Names what differs, rather than printing both trees.
+pub fn assert_same(found: &BTreeMap<Vec<u8>, Line>, wanted: &BTreeMap<Vec<u8>, Line>, what: &str) {
+    let mut differences = Vec::new();
+    for name in found.keys().chain(wanted.keys()) {
+        let (a, b) = (found.get(name), wanted.get(name));
+        if a != b {
+            differences.push(format!(
+                "{}:\n  found  {a:?}\n  wanted {b:?}",
+                String::from_utf8_lossy(name)
+            ));
+        }
+    }
+    differences.dedup();
+    assert!(differences.is_empty(), "{what}\n{}", differences.join("\n"));
+}
+
+/// A source with something of everything.
+pub const PLANT: &str = "
+    mkdir -p src/deep old/nested ro empty swapd hard
+    echo one > a.txt; echo two > gone.txt; echo 'fn main' > src/main.rs; echo d > src/deep/d
+    echo x > old/x; echo y > old/nested/y; ln -s x old/link
+    echo s > run.sh; chmod 644 run.sh; ln -s a.txt link
+    echo f > swapf; echo in > swapd/in
+    echo linked > hard/one; ln hard/one hard/two
+    echo r > ro/file; chmod 500 ro
+    echo odd > 'odd
+name'; setfattr -n user.comment -v kept a.txt; echo c > comment; chmod 640 comment
+    touch -d '2001-02-03 04:05:06.123456789' a.txt src/main.rs old/x
+    touch -d '2002-02-03 04:05:06.987654321' src/deep src old/nested old .
+";
+
+/// What is done to it inside.
+pub const WORK: &str = "
+    echo ONE > a.txt; rm gone.txt; rm -r old; echo more >> src/main.rs
+    mkdir -p new/deep/er; echo n > new/deep/n; ln new/deep/n new/deep/er/n; mkdir new/empty
+    chmod 755 run.sh; ln -sfn src link
+    rm swapf; mkdir swapf; echo now > swapf/below; rm -r swapd; echo file > swapd
+    echo split > hard/one
+    chmod 700 ro; echo R > ro/file; echo r2 > ro/second; chmod 500 ro
+    echo ODD > 'odd
+name'; setfattr -n user.comment -v changed comment; rmdir empty; mkfifo pipe
+    mkdir locked; echo in > locked/in; chmod 555 locked; chmod 711 src/deep
+    mv src/deep/d src/moved; touch -d '2003-03-03 03:03:03.333333333' new/deep/n
+";

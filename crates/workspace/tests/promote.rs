@@ -1,0 +1,417 @@
+//! Promote and undo on real overlays: what arrives, what goes back, what is never overwritten.
+
+mod project;
+
+use std::fs;
+
+use project::*;
+use sandbox_workspace::progress::Silent;
+use sandbox_workspace::promote::{ConflictKind, PromoteError, Resolution, Resolutions, Selection};
+use sandbox_workspace::undo::{self, Which};
+
+#[test]
+fn a_promote_gives_what_the_same_work_gives_on_a_plain_copy_and_undo_takes_it_back_exactly() {
+    let project = Project::new(PLANT);
+    let before = snapshot(&project.source, Closeness::Inodes);
+    let copy = project.source.with_file_name("copy");
+    shell(&project.source, "cp -a . ../copy");
+    shell(&copy, WORK);
+    project.run(WORK);
+    let promoted = project.promote().unwrap();
+    let mut wanted = snapshot(&copy, Closeness::Contents);
+    // An overlay splits hard links on write; the other name keeps its contents.
+    wanted.get_mut(&b"hard/two"[..]).unwrap().contents = b"linked\n".to_vec();
+    assert_same(
+        &snapshot(&project.source, Closeness::Contents),
+        &wanted,
+        "promoted",
+    );
+    assert_eq!(project.changes(), Vec::<String>::new());
+    assert_eq!(project.leftovers(), Vec::<String>::new());
+
+    let undone = undo::undo(
+        &project.root,
+        &project.source,
+        &Which::Latest,
+        &[],
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!(Some(&undone.of), promoted.id.as_ref());
+    assert_eq!(undone.left, []);
+    assert_same(
+        &snapshot(&project.source, Closeness::Inodes),
+        &before,
+        "undone",
+    );
+    assert!(matches!(
+        undo::undo(
+            &project.root,
+            &project.source,
+            &Which::Latest,
+            &[],
+            &mut Silent
+        ),
+        Err(undo::UndoError::Nothing { .. })
+    ));
+
+    // Undoing the undo promotes again.
+    undo::undo(
+        &project.root,
+        &project.source,
+        &Which::Id(undone.id),
+        &[],
+        &mut Silent,
+    )
+    .unwrap();
+    assert_same(
+        &snapshot(&project.source, Closeness::Contents),
+        &wanted,
+        "redone",
+    );
+}
+
+#[test]
+fn mtimes_of_promoted_files_are_the_sandboxes() {
+    let project = Project::new("echo a > a");
+    project.run("echo b > a; touch -d '2001-02-03 04:05:06.123456789' a");
+    project.promote().unwrap();
+    let line = &snapshot(&project.source, Closeness::Times)[&b"a"[..]];
+    assert_eq!(line.times, Some((981_173_106, 123_456_789)));
+}
+
+fn conflict_of(
+    before: &str,
+    inside: &str,
+    outside: &str,
+) -> (Project, Vec<(String, ConflictKind)>) {
+    let project = Project::new(before);
+    project.run(inside);
+    shell(&project.source, outside);
+    let then = snapshot(&project.source, Closeness::Inodes);
+    let plan = project.plan_all();
+    let conflicts = plan
+        .conflicts
+        .iter()
+        .map(|c| (c.path.to_string(), c.kind))
+        .collect();
+    let error = project.promote().unwrap_err();
+    assert!(matches!(error, PromoteError::Conflicts(_)), "{error}");
+    assert_same(
+        &snapshot(&project.source, Closeness::Inodes),
+        &then,
+        "nothing is applied",
+    );
+    (project, conflicts)
+}
+
+#[test]
+fn a_file_edited_on_both_sides_is_a_conflict() {
+    let (project, conflicts) = conflict_of("echo a > f", "echo b > f", "echo c > f");
+    assert_eq!(conflicts, [("f".into(), ConflictKind::Changed)]);
+    assert_eq!(project.read("f"), "c\n");
+    assert_eq!(project.changes(), ["M f"]);
+}
+
+#[test]
+fn an_edit_that_hides_its_times_is_a_conflict() {
+    let (_, conflicts) = conflict_of(
+        "echo a > f; touch -d 2001-01-01 f",
+        "echo b > f",
+        "echo c > f; touch -d 2001-01-01 f",
+    );
+    assert_eq!(conflicts, [("f".into(), ConflictKind::Changed)]);
+}
+
+#[test]
+fn a_file_deleted_in_the_source_is_a_conflict() {
+    let (_, conflicts) = conflict_of("echo a > f", "echo b > f", "rm f");
+    assert_eq!(conflicts, [("f".into(), ConflictKind::Deleted)]);
+}
+
+#[test]
+fn a_file_renamed_in_the_source_is_a_conflict() {
+    let (_, conflicts) = conflict_of("echo a > f", "echo b > f", "mv f g");
+    assert_eq!(conflicts, [("f".into(), ConflictKind::Deleted)]);
+}
+
+#[test]
+fn a_chmod_in_the_source_is_a_conflict() {
+    let (_, conflicts) = conflict_of("echo a > f", "echo b > f", "chmod 600 f");
+    assert_eq!(conflicts, [("f".into(), ConflictKind::Changed)]);
+}
+
+#[test]
+fn a_directory_moved_and_replaced_in_the_source_is_a_conflict() {
+    let (_, conflicts) = conflict_of(
+        "mkdir d; echo a > d/f",
+        "echo b > d/f",
+        "mv d e; mkdir d; ln e/f d/f",
+    );
+    assert_eq!(conflicts, [("d/f".into(), ConflictKind::DirectoryMoved)]);
+}
+
+#[test]
+fn both_sides_creating_a_path_differently_is_a_conflict() {
+    let (_, conflicts) = conflict_of("true", "echo b > f", "echo c > f");
+    assert_eq!(conflicts, [("f".into(), ConflictKind::BothCreated)]);
+}
+
+#[test]
+fn something_new_in_a_directory_that_the_sandbox_removed_is_a_conflict() {
+    let (project, conflicts) = conflict_of(
+        "mkdir -p d/e; echo a > d/f",
+        "rm -r d",
+        "echo precious > d/e/new",
+    );
+    assert_eq!(conflicts, [("d/e/new".into(), ConflictKind::NewBelow)]);
+    assert_eq!(project.read("d/e/new"), "precious\n");
+}
+
+#[test]
+fn an_edit_in_a_directory_that_the_sandbox_removed_is_a_conflict() {
+    let (_, conflicts) = conflict_of("mkdir d; echo a > d/f", "rm -r d", "echo b > d/f");
+    assert_eq!(conflicts, [("d/f".into(), ConflictKind::Changed)]);
+}
+
+#[test]
+fn both_sides_doing_the_same_is_no_conflict() {
+    let project = Project::new("echo a > f; echo g > gone");
+    project.run("echo b > f; rm gone; mkdir d; echo n > d/n");
+    shell(
+        &project.source,
+        "echo b > f; rm gone; mkdir d; echo n > d/n",
+    );
+    let then = snapshot(&project.source, Closeness::Inodes);
+    assert_eq!(project.promote().unwrap().id, None);
+    assert_same(
+        &snapshot(&project.source, Closeness::Inodes),
+        &then,
+        "nothing to do",
+    );
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+fn resolved(resolution: Resolution) -> Resolutions {
+    Resolutions {
+        others: Some(resolution),
+        ..Resolutions::default()
+    }
+}
+
+#[test]
+fn ours_overwrites_and_undo_brings_theirs_back() {
+    let (project, _) = conflict_of("echo a > f", "echo b > f", "echo c > f");
+    project
+        .promote_with(&Selection::default(), &resolved(Resolution::Ours))
+        .unwrap();
+    assert_eq!(project.read("f"), "b\n");
+    undo::undo(
+        &project.root,
+        &project.source,
+        &Which::Latest,
+        &[],
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!(project.read("f"), "c\n");
+}
+
+#[test]
+fn theirs_keeps_the_source_and_drops_the_change() {
+    let (project, _) = conflict_of("echo a > f", "echo b > f", "echo c > f");
+    project
+        .promote_with(&Selection::default(), &resolved(Resolution::Theirs))
+        .unwrap();
+    assert_eq!(project.read("f"), "c\n");
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn skip_leaves_both_sides_alone() {
+    let (project, _) = conflict_of("echo a > f", "echo b > f; echo g > g", "echo c > f");
+    project
+        .promote_with(&Selection::default(), &resolved(Resolution::Skip))
+        .unwrap();
+    assert_eq!(project.read("f"), "c\n");
+    assert_eq!(project.read("g"), "g\n");
+    assert_eq!(project.changes(), ["M f"]);
+}
+
+#[test]
+fn a_merge_takes_both_edits() {
+    let text = "1\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n";
+    let (project, _) = conflict_of(
+        &format!("printf '{text}' > f; chmod 644 f"),
+        "sed -i s/1/one/ f; chmod 755 f",
+        "sed -i s/9/nine/ f",
+    );
+    assert!(project.plan_all().conflicts[0].mergeable);
+    project
+        .promote_with(&Selection::default(), &resolved(Resolution::Merge))
+        .unwrap();
+    assert_eq!(project.read("f"), "one\n2\n3\n4\n5\n6\n7\n8\nnine\n");
+    assert_eq!(
+        snapshot(&project.source, Closeness::Contents)[&b"f"[..]].mode,
+        0o755
+    );
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn a_merge_of_edits_that_overlap_is_a_conflict_again() {
+    let (project, _) = conflict_of("echo a > f", "echo b > f", "echo c > f");
+    let error = project
+        .promote_with(&Selection::default(), &resolved(Resolution::Merge))
+        .unwrap_err();
+    assert!(matches!(error, PromoteError::Conflicts(c) if c[0].kind == ConflictKind::CannotMerge));
+}
+
+#[test]
+fn selected_paths_bring_the_directories_they_need_and_nothing_else() {
+    let project = Project::new("echo a > a; echo f > f");
+    project.run("mkdir -p new/deep; echo 1 > new/deep/1; echo 2 > new/2; echo b > a; rm f; mkdir f; echo x > f/x; echo y > f/y");
+    let selection = Selection {
+        paths: vec![path("new/deep"), path("f/x")],
+        ..Selection::default()
+    };
+    project
+        .promote_with(&selection, &Resolutions::default())
+        .unwrap();
+    assert_eq!(project.read("new/deep/1"), "1\n");
+    assert_eq!(project.read("f/x"), "x\n");
+    assert_eq!(project.read("a"), "a\n");
+    assert_eq!(project.changes(), ["M a", "A f/y", "A new/2"]);
+    project.promote().unwrap();
+    assert_eq!(project.read("f/y"), "y\n");
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn chosen_contents_are_promoted_and_the_rest_stays_in_the_change_set() {
+    let project = Project::new("printf '1\\n2\\n' > f");
+    project.run("printf 'one\\ntwo\\n' > f");
+    let mut selection = Selection::default();
+    selection.contents.insert(path("f"), b"one\n2\n".to_vec());
+    project
+        .promote_with(&selection, &Resolutions::default())
+        .unwrap();
+    assert_eq!(project.read("f"), "one\n2\n");
+    assert_eq!(project.changes(), ["M f"]);
+    project.promote().unwrap();
+    assert_eq!(project.read("f"), "one\ntwo\n");
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn git_control_files_need_to_be_allowed() {
+    let project = Project::new("git init -q .; git config user.name x");
+    project.run("printf '[core]\\n\\tfsmonitor = evil\\n' >> .git/config; echo t > t; rm -f .git/hooks/*.sample; printf '#!/bin/sh\\n' > .git/hooks/pre-commit");
+    let config = project.read(".git/config");
+    let plan = project.plan_all();
+    assert!(
+        plan.left_out
+            .iter()
+            .any(|left| left.path == path(".git/config"))
+    );
+    assert!(
+        plan.steps
+            .iter()
+            .all(|step| step.path != path(".git/hooks/pre-commit"))
+    );
+    project.promote().unwrap();
+    assert_eq!(project.read("t"), "t\n");
+    assert_eq!(project.read(".git/config"), config);
+    assert!(!project.source.join(".git/hooks/pre-commit").exists());
+    let selection = Selection {
+        git_control: sandbox_workspace::promote::GitControl::Apply,
+        ..Selection::default()
+    };
+    project
+        .promote_with(&selection, &Resolutions::default())
+        .unwrap();
+    assert!(project.read(".git/config").contains("evil"));
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn privileges_are_stripped_and_the_path_leaves_the_change_set() {
+    let project = Project::new("echo a > a");
+    project.run("echo b > suid; chmod 6755 suid; echo c > a; chmod 4755 a");
+    let plan = project.plan_all();
+    assert!(plan.steps.iter().all(|step| !step.stripped.is_empty()));
+    project.promote().unwrap();
+    let found = snapshot(&project.source, Closeness::Contents);
+    assert_eq!(
+        (found[&b"suid"[..]].mode, found[&b"a"[..]].mode),
+        (0o755, 0o755)
+    );
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn undo_takes_back_only_what_still_stands() {
+    let project = Project::new("echo a > a; echo b > b; mkdir d; echo c > d/c");
+    project.run("echo A > a; echo B > b; rm -r d; mkdir n; echo n > n/n");
+    project.promote().unwrap();
+    shell(&project.source, "echo mine > a; echo mine > n/mine");
+    let undone = undo::undo(
+        &project.root,
+        &project.source,
+        &Which::Latest,
+        &[],
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!(undone.left, [path("a"), path("n")]);
+    assert_eq!(project.read("a"), "mine\n");
+    assert_eq!(project.read("b"), "b\n");
+    assert_eq!(project.read("d/c"), "c\n");
+    assert_eq!(project.read("n/mine"), "mine\n");
+}
+
+#[test]
+fn undo_of_some_paths_leaves_the_others() {
+    let project = Project::new("echo a > a; echo b > b");
+    project.run("echo A > a; echo B > b");
+    project.promote().unwrap();
+    let undone = undo::undo(
+        &project.root,
+        &project.source,
+        &Which::Latest,
+        &[path("a")],
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!(undone.restored, [path("a")]);
+    assert_eq!(
+        (project.read("a"), project.read("b")),
+        ("a\n".into(), "B\n".into())
+    );
+    undo::undo(
+        &project.root,
+        &project.source,
+        &Which::Latest,
+        &[],
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!(project.read("b"), "b\n");
+}
+
+#[test]
+fn undo_outlives_the_sandbox() {
+    let project = Project::new("echo a > a");
+    project.run("echo A > a");
+    project.promote().unwrap();
+    fs::remove_dir_all(&project.sandbox.dir).unwrap();
+    undo::undo(
+        &project.root,
+        &project.source,
+        &Which::Latest,
+        &[],
+        &mut Silent,
+    )
+    .unwrap();
+    assert_eq!(project.read("a"), "a\n");
+}
