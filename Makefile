@@ -38,7 +38,7 @@ run: build ## Build it, then play a two-minute tour in a throwaway directory
 
 test: ## Run every test, as root and as the user `tester`; installs the tools they drive, and that user
 	@scripts/set-up test
-	cargo build --workspace --locked
+	cargo build --workspace --all-targets --locked
 	$(AS_ROOT) cargo nextest run --workspace --locked
 	cargo test --doc --workspace --locked --quiet
 
