@@ -15,7 +15,7 @@ pub struct Answering {
 }
 
 /// What a server of ours says: only the attacker who reached it can repeat it.
-pub const SECRET: &str = "the host's secret";
+pub const SECRET: &str = "a secret of the host";
 
 impl Answering {
     /// On a socket at `path`, open to everyone.

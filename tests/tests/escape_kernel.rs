@@ -142,11 +142,15 @@ as_both! {
 
     fn the_kernels_secrets_cannot_be_read(user) {
         let fixture = boxed(user);
-        for file in ["/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/sys/kernel/debug/sched", "/dev/mem"] {
+        let files = ["/proc/kcore", "/proc/kmsg", "/dev/kmsg", "/dev/mem", "/dev/vda", "/dev/sda"];
+        for file in files {
             fixture.inside(&["read", file]).must_fail();
         }
+        // Reading /proc/kmsg would wait for the kernel to speak.
+        let readable = |file: &&str| matches!(fixture.control(&["read", file]), Attempt::Done(_));
         if user == User::Root {
-            fixture.control(&["read", "/proc/kcore"]).must_work();
+            let control = ["/proc/kcore", "/dev/kmsg", "/dev/vda", "/dev/sda"];
+            assert!(control.iter().any(readable), "nothing to hide on this machine");
         }
     }
 

@@ -12,7 +12,6 @@ const GRIPS: &[&[&str]] = &[
     &["read-memory", "PID"],
     &["write-memory", "PID"],
     &["steal-descriptor", "PID", "0"],
-    &["limit", "PID"],
     &["compare", "PID"],
 ];
 
@@ -54,7 +53,11 @@ as_both! {
         let mut victim = Running::start(command.arg("wait-here"));
         victim.wait_for("waiting");
         let pid = victim.pid().as_raw_nonzero().to_string();
-        for words in GRIPS.iter().chain(&[&["signal", "PID", "9"][..], &["renice", "PID"]]) {
+        for words in GRIPS.iter().chain(&[
+            &["signal", "PID", "9"][..],
+            &["renice", "PID"],
+            &["limit", "PID"],
+        ]) {
             let attempt = grip(words, &pid);
             let attempt: Vec<&str> = attempt.iter().map(String::as_str).collect();
             fixture.inside(&attempt).must_fail();

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use rustix::fs::Mode;
+use rustix::fs::{FileType, Mode};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone};
 use sandbox_linux::signal::{self, Mask};
 use sandbox_linux::{exec, message, seccomp};
@@ -86,6 +86,12 @@ pub enum LaunchError {
         /// In words.
         reason: String,
     },
+    /// A standard stream is a directory: `..` leads from it to all of the host.
+    #[error("{stream} is a directory, which would lead out of the sandbox")]
+    Stream {
+        /// "standard input".
+        stream: &'static str,
+    },
     /// The isolated network cannot be had as asked.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -100,7 +106,9 @@ impl Failure for LaunchError {
             LaunchError::Wall { .. } => Class::Permission,
             LaunchError::Joined { .. } => Class::Busy,
             LaunchError::Network(error) => error.class(),
-            LaunchError::Limit { .. } | LaunchError::Path { .. } => Class::General,
+            LaunchError::Limit { .. } | LaunchError::Path { .. } | LaunchError::Stream { .. } => {
+                Class::General
+            }
         }
     }
 
@@ -111,6 +119,9 @@ impl Failure for LaunchError {
             LaunchError::Limit { hint, .. } | LaunchError::Wall { hint, .. } => Some(hint.clone()),
             LaunchError::Joined { .. } => {
                 Some("wait for it to end, or run with the same settings".to_owned())
+            }
+            LaunchError::Stream { .. } => {
+                Some("give it a file, a pipe or /dev/null instead".to_owned())
             }
             LaunchError::Exec { .. } | LaunchError::Path { .. } => None,
         }
@@ -137,6 +148,7 @@ pub(crate) const SIGNALS: [i32; 7] = {
 pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run, LaunchError> {
     // The init inherits the descriptor itself by being forked; exec closes it in the command.
     let _held_by_init = lock;
+    check_streams()?;
     if policy.settings.wall == Wall::Landlock {
         return crate::unwalled::launch(policy, runs);
     }
@@ -158,6 +170,25 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
             Some(started) => return finish(policy, runs, started, enforcer, mask, mutex),
         }
     }
+}
+
+/// Every other descriptor is closed at exec; these three are passed as they are.
+fn check_streams() -> Result<(), LaunchError> {
+    let streams = [
+        ("standard input", rustix::stdio::stdin()),
+        ("standard output", rustix::stdio::stdout()),
+        ("standard error", rustix::stdio::stderr()),
+    ];
+    for (stream, descriptor) in streams {
+        // One that is closed leads nowhere.
+        let Ok(status) = rustix::fs::fstat(descriptor) else {
+            continue;
+        };
+        if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
+            return Err(LaunchError::Stream { stream });
+        }
+    }
+    Ok(())
 }
 
 /// Signals blocked since before the clone, so that none is lost; unblocked when dropped.

@@ -47,7 +47,15 @@ pub(crate) struct Donor {
 /// Held from looking for a donor until the new run can be one itself.
 #[derive(Debug)]
 pub(crate) struct LaunchLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for LaunchLock {
+    /// Unlocks rather than only closes: the init was forked with a duplicate, which would keep the
+    /// lock, and every later run waiting, until this run ends.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 /// A record on disk.
@@ -148,7 +156,7 @@ impl Runs {
         loop {
             match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
                 Err(rustix::io::Errno::INTR) => {}
-                outcome => return Ok(outcome.map(|()| LaunchLock { _file: file })?),
+                outcome => return Ok(outcome.map(|()| LaunchLock { file })?),
             }
         }
     }
