@@ -22,7 +22,10 @@ fn look_around(shell: &str, show: &str, status: i32) {
     assert_eq!(ended.code(), Some(status));
     assert_eq!(stage.read("a.txt"), "one\n");
     assert_eq!(stage.ok(["run", "box", "cat a.txt"]), "changed\n");
-    assert_eq!(stage.ok(["run", "box", "ls -A /tmp | grep -c sandbox-enter; true"]), "0\n");
+    assert_eq!(
+        stage.ok(["run", "box", "ls -A /tmp | grep -c sandbox-enter; true"]),
+        "0\n"
+    );
 }
 
 #[test]
@@ -49,7 +52,11 @@ fn a_plain_shell_tells_where_it_is() {
 fn rc_files_in_the_sandboxes_home_are_read_and_cannot_take_the_prompt_away() {
     let stage = Stage::new();
     stage.boxed();
-    stage.ok(["run", "box", "echo 'PS1=\"mine> \"; FROM_RC=yes' > ~/.bashrc"]);
+    stage.ok([
+        "run",
+        "box",
+        "echo 'PS1=\"mine> \"; FROM_RC=yes' > ~/.bashrc",
+    ]);
     let (mut terminal, child) = Terminal::start(&stage.command(["enter", "box"]));
     terminal.wait_for("[sandbox:box] mine> ");
     terminal.enter("echo rc $FROM_RC\r");
@@ -73,7 +80,9 @@ fn the_prompt_is_left_alone_when_asked() {
 fn a_line_is_run_and_its_status_is_ours() {
     let stage = Stage::new();
     stage.boxed();
-    let seen = stage.sandbox(["enter", "box", "-c", "echo $0 $SANDBOX_NAME; exit 9"]).code(9);
+    let seen = stage
+        .sandbox(["enter", "box", "-c", "echo $0 $SANDBOX_NAME; exit 9"])
+        .code(9);
     assert_eq!(seen.out, "/bin/bash box\n");
 }
 
@@ -97,7 +106,10 @@ fn a_shell_that_is_not_there_gives_way_to_the_next() {
     assert_eq!(seen.out, "/bin/bash\n");
     seen.says("there is no /no/such/shell inside");
     stage.config("shell = \"/usr/bin/zsh\"\n");
-    assert_eq!(stage.ok(["enter", "box", "-c", "echo $SHELL"]), "/usr/bin/zsh\n");
+    assert_eq!(
+        stage.ok(["enter", "box", "-c", "echo $SHELL"]),
+        "/usr/bin/zsh\n"
+    );
 }
 
 #[test]
@@ -120,17 +132,28 @@ fn the_size_of_the_terminal_is_passed_on() {
 fn the_terminal_is_given_back_as_it_was() {
     let stage = Stage::new();
     stage.boxed();
-    let (mut terminal, child) = Terminal::start(&stage.command(["enter", "box"]));
-    terminal.wait_for("[sandbox:box]");
-    let raw = rustix::termios::tcgetattr(terminal.slave()).unwrap();
-    assert!(!raw.local_modes.contains(rustix::termios::LocalModes::ECHO));
-    let slave = terminal.slave().try_clone().unwrap();
-    terminal.enter("kill -9 $$\r");
-    let (_, ended) = terminal.finish(child);
-    assert!(!ended.success());
-    let after = rustix::termios::tcgetattr(&slave).unwrap();
-    let modes = rustix::termios::LocalModes::ECHO | rustix::termios::LocalModes::ICANON;
-    assert!(after.local_modes.contains(modes));
+    for line in ["kill -9 $$", "exit 0"] {
+        let inner = stage.command(["enter", "box"]);
+        let mut command = std::process::Command::new("sh");
+        let look = "\"$0\" enter box; stty -a | tr ' ;' '\\n\\n' | grep -E '^-?(icanon|echo|isig|opost)$'; echo done";
+        command.args(["-c", look]).arg(inner.get_program());
+        command.envs(
+            inner
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        command.current_dir(stage.source());
+        let (mut terminal, child) = Terminal::start(&command);
+        terminal.wait_for("[sandbox:box]");
+        let raw = rustix::termios::tcgetattr(terminal.slave()).unwrap();
+        assert!(!raw.local_modes.contains(rustix::termios::LocalModes::ECHO));
+        terminal.enter(&format!("{line}\r"));
+        let seen = terminal.wait_for("done");
+        for mode in ["icanon", "echo", "isig", "opost"] {
+            assert!(seen.contains(&format!("\n{mode}\r")), "{mode}: {seen:?}");
+        }
+        terminal.finish(child);
+    }
 }
 
 #[test]

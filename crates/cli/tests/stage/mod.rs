@@ -39,8 +39,12 @@ impl Stage {
 
     pub fn empty() -> Stage {
         // Not below /tmp, which is another one inside.
-        let directory = tempfile::Builder::new().prefix("sandbox-cli.").tempdir_in("/var/tmp");
-        let stage = Stage { directory: directory.unwrap() };
+        let directory = tempfile::Builder::new()
+            .prefix("sandbox-cli.")
+            .tempdir_in("/var/tmp");
+        let stage = Stage {
+            directory: directory.unwrap(),
+        };
         for made in [stage.source(), stage.home()] {
             fs::create_dir(made).unwrap();
         }
@@ -178,17 +182,40 @@ impl Terminal {
         use rustix::fs::{Mode, OFlags, open};
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let slave = open(&name, flags, Mode::empty()).unwrap();
-        let size =
-            rustix::termios::Winsize { ws_row: 24, ws_col: 90, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = rustix::termios::Winsize {
+            ws_row: 24,
+            ws_col: 90,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
         rustix::termios::tcsetwinsize(&slave, size).unwrap();
         let stream = || Stdio::from(slave.try_clone().unwrap());
         let mut leader = Command::new("setsid");
-        leader.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
+        leader
+            .args(["--ctty", "--wait"])
+            .arg(command.get_program())
+            .args(command.get_args());
         leader.env_clear();
-        leader.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        leader.envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
         leader.current_dir(command.get_current_dir().unwrap());
-        let child = leader.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
-        (Terminal { master: File::from(master), slave: Some(slave), seen: String::new() }, child)
+        let child = leader
+            .stdin(stream())
+            .stdout(stream())
+            .stderr(stream())
+            .spawn()
+            .unwrap();
+        (
+            Terminal {
+                master: File::from(master),
+                slave: Some(slave),
+                seen: String::new(),
+            },
+            child,
+        )
     }
 
     pub fn slave(&self) -> &OwnedFd {
@@ -218,7 +245,11 @@ impl Terminal {
                 let rest = self.seen.split_off(at + text.len());
                 return std::mem::replace(&mut self.seen, rest);
             }
-            assert!(self.read_until(deadline), "{text:?} was never shown: {}", self.seen);
+            assert!(
+                self.read_until(deadline),
+                "{text:?} was never shown: {}",
+                self.seen
+            );
         }
     }
 
@@ -232,7 +263,10 @@ impl Terminal {
 
     fn read_until(&mut self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: 0 };
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: 0,
+        };
         let mut watched = [PollFd::from_borrowed_fd(self.master.as_fd(), PollFlags::IN)];
         if poll(&mut watched, Some(&timeout)).unwrap() == 0 {
             return false;
@@ -240,7 +274,8 @@ impl Terminal {
         let mut buffer = [0; 4096];
         match self.master.read(&mut buffer) {
             Ok(length) if length > 0 => {
-                self.seen.push_str(&String::from_utf8_lossy(&buffer[..length]));
+                self.seen
+                    .push_str(&String::from_utf8_lossy(&buffer[..length]));
                 true
             }
             _ => false,
