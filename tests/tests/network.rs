@@ -1,5 +1,5 @@
 //! `--isolated-network`: nothing but what was named is reached, and what was refused is told.
-//! Servers are on loopback, or on dummy interfaces of a network namespace made for the test.
+//! Servers are on loopback, or in network namespaces made for the test.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
 
 use std::io::Read as _;
@@ -179,6 +179,83 @@ as_both! {
         assert!(TcpStream::connect(address).is_err(), "the port outlived the sandbox");
     }
 
+    fn a_published_port_that_is_taken_is_told_before_anything_runs(user) {
+        let fixture = boxed(user, &[]);
+        let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = holder.local_addr().unwrap().port();
+        let publish = format!("{port}:3000");
+        let told = fixture.sandbox(["run", "--publish", &publish, BOX, "touch", "ran"]).failed(1);
+        assert!(told.err().contains(&format!("cannot publish port {port}")), "{told}");
+        assert!(told.err().contains("hint: "), "{told}");
+        fixture.run("test ! -e ran").succeeded();
+    }
+
+    fn a_forwarded_port_cannot_be_the_proxys(user) {
+        let fixture = boxed(user, &[]);
+        let options = ["run", "--with-ports", "3128", "--allow-host", "example.com", BOX, "true"];
+        let told = fixture.sandbox(options).failed(1);
+        assert!(told.err().contains("cannot forward port 3128"), "{told}");
+    }
+
+    /// Every run has its own way out: the first may end before the others.
+    fn what_a_run_joined_stays_open_when_the_first_run_ends(user) {
+        let (_server, named) = Answering::at_tcp("127.0.0.1:0");
+        let (_forwarded, forwarded) = Answering::at_tcp("127.0.0.1:0");
+        let published = free_port();
+        let fixture = boxed(user, &[
+            "--allow-host", &named.to_string(), "--with-ports", &forwarded.port().to_string(),
+            "--publish", &format!("{published}:3000"),
+        ]);
+        let mut first = fixture.start(["run", BOX, "sh", "-c", "echo first; cat"]);
+        first.wait_for("first");
+        let mut command = fixture.command(["run", BOX, "--"]);
+        command.arg(fixture.attacker()).args(["serve-tcp", "127.0.0.1:3000"]);
+        let mut second = sandbox_tests::Running::start(&mut command);
+        second.wait_for("listening");
+        let all_work = || {
+            let through = fixture.inside(&["through-proxy", PROXY, &connect(&named.to_string())]);
+            assert!(through.must_work().contains("secret"));
+            fixture.inside(&["connect-tcp", &forwarded.to_string()]).must_work();
+            // The port is let go by one run and taken up by the other in between.
+            let deadline = std::time::Instant::now() + sandbox_tests::PATIENCE;
+            loop {
+                let mut said = String::new();
+                let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, published))
+                    .and_then(|mut stream| stream.read_to_string(&mut said));
+                match asked {
+                    Ok(_) => break assert_eq!(said, "hello from inside\n"),
+                    Err(error) => assert!(std::time::Instant::now() < deadline, "{error}"),
+                }
+            }
+        };
+        all_work();
+        drop(first.stdin());
+        first.end().succeeded();
+        all_work();
+        second.signal(rustix::process::Signal::KILL);
+        second.end();
+    }
+
+    fn a_published_server_is_there_again_after_a_pause(user) {
+        let port = free_port();
+        let fixture = boxed(user, &["--publish", &format!("{port}:3000")]);
+        let mut command = fixture.command(["run", BOX, "--"]);
+        command.arg(fixture.attacker()).args(["serve-tcp", "127.0.0.1:3000"]);
+        let mut server = sandbox_tests::Running::start(&mut command);
+        server.wait_for("listening");
+        for _ in 0..10 {
+            fixture.ok(["pause", BOX]);
+            // A client that comes meanwhile waits, as it would for any server that is paused.
+            let mut meanwhile = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+            fixture.ok(["resume", BOX]);
+            let mut said = String::new();
+            meanwhile.read_to_string(&mut said).unwrap();
+            assert_eq!(said, "hello from inside\n");
+        }
+        server.signal(rustix::process::Signal::KILL);
+        server.end();
+    }
+
     /// In networks made for it: a public host by name in one, and in the other, which is the
     /// sandbox's host, names that lead to private addresses and to the host itself.
     fn names_are_resolved_outside_and_private_answers_refused(user) {
@@ -194,21 +271,21 @@ as_both! {
         fixture.create(&["--allow-host", "*.example.com:80"]);
         let attacker = fixture.attacker();
         let script = format!(
-            "set -e\nip link set lo up; ip link add dummy0 type dummy; ip link set dummy0 up\n\
+            "set -e; trap 'kill $(jobs -p)' EXIT\nip link set lo up\n\
              unshare --net sleep 300 & far=$!\n\
              until ! [ /proc/$far/ns/net -ef /proc/self/ns/net ]; do :; done\n\
              ip link add near type veth peer name far netns $far\n\
              nsenter -t $far --net ip addr add 93.184.215.14/24 dev far\n\
              nsenter -t $far --net ip link set far up\n\
              ip addr add 93.184.215.15/24 dev near; ip link set near up\n\
-             for a in 169.254.169.254 10.1.2.3; do ip addr add $a/32 dev dummy0; done\n\
+             for a in 169.254.169.254 10.1.2.3; do ip addr add $a/32 dev lo; done\n\
              mount --bind {base}/host/hosts /etc/hosts\n\
              nsenter -t $far --net {attacker} serve-tcp 93.184.215.14:80 > {base}/93.184.215.14 &\n\
              for a in 93.184.215.15 169.254.169.254 10.1.2.3 127.0.0.1; do \
                {attacker} serve-tcp $a:80 > {base}/$a & done\n\
              for a in 93.184.215.14 93.184.215.15 169.254.169.254 10.1.2.3 127.0.0.1; do \
                until grep -q listening {base}/$a; do :; done; {attacker} connect-tcp $a:80 >/dev/null; done\n\
-             {api}\n{meta}\n{internal}\n{sneaky}\n{own}\n{other}\nkill $(jobs -p)",
+             {api}\n{meta}\n{internal}\n{sneaky}\n{own}\n{other}",
             base = fixture.base().display(),
             attacker = attacker.display(),
             api = ask("api.example.com:80"),
