@@ -40,9 +40,7 @@ pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     local
         .and_then(|moment| moment.to_zoned(TimeZone::system()).ok())
         .map(|zoned| zoned.timestamp())
-        .ok_or_else(|| {
-            format!("'{text}' is not a time; write 10m, 2h, 3d, 2026-01-31, '2026-01-31 14:00' or an RFC 3339 timestamp")
-        })
+        .ok_or_else(|| format!("'{text}' is not a time"))
 }
 
 fn parse_age(text: &str) -> Option<i64> {

@@ -56,11 +56,15 @@ pub(crate) fn parse(arguments: Vec<OsString>) -> Result<Command, Problem> {
     };
     let program = std::iter::once(OsString::from("sandbox"));
     let mut parser = Arguments::command().color(colour);
+    let first = arguments.first().and_then(|word| word.to_str());
+    let command = first
+        .filter(|word| parser.find_subcommand(word).is_some())
+        .map(str::to_owned);
     parser
         .try_get_matches_from_mut(program.chain(arguments))
         .and_then(|matches| Arguments::from_arg_matches(&matches))
         .map(|arguments| arguments.command)
-        .map_err(|error| usage::translate(&error))
+        .map_err(|error| usage::translate(&error, command.as_deref()))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::report::{Problem, Refusal};
 
 /// What to do with an answer of the argument parser that is no command: help and versions are
 /// printed and are no failure, everything else is a usage error.
-pub(crate) fn translate(error: &clap::Error) -> Problem {
+pub(crate) fn translate(error: &clap::Error, command: Option<&str>) -> Problem {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = match Paint::stdout().is_on() {
@@ -20,12 +20,12 @@ pub(crate) fn translate(error: &clap::Error) -> Problem {
                 Err(problem) => problem,
             }
         }
-        _ => refusal(error).into(),
+        _ => refusal(error, command).into(),
     }
 }
 
 /// The parser's paragraphs, made one line and one hint.
-fn refusal(error: &clap::Error) -> Refusal {
+fn refusal(error: &clap::Error, command: Option<&str>) -> Refusal {
     let text = error.render().to_string();
     let mut message = Vec::new();
     let mut tips = Vec::new();
@@ -35,6 +35,8 @@ fn refusal(error: &clap::Error) -> Refusal {
         .take_while(|line| !line.starts_with("Usage:"))
     {
         match line.strip_prefix("tip: ") {
+            // True, and never what was meant.
+            Some(tip) if tip.starts_with("to pass ") => {}
             Some(tip) => tips.push(tip.to_owned()),
             None if line.is_empty() || line.starts_with("For more information") => {}
             None => message.push(line.strip_prefix("error: ").unwrap_or(line).to_owned()),
@@ -44,7 +46,10 @@ fn refusal(error: &clap::Error) -> Refusal {
         false => tips.join("; "),
         true => match usage_line(error) {
             Some(usage) => format!("usage: {usage}"),
-            None => "see `sandbox --help`".to_owned(),
+            None => match command {
+                Some(command) => format!("see `sandbox {command} --help`"),
+                None => "see `sandbox --help`".to_owned(),
+            },
         },
     };
     Refusal::new(message.join(" ")).hint(hint)

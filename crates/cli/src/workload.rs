@@ -5,12 +5,14 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use sandbox_isolation::launch::{Ended, LaunchError};
 use sandbox_isolation::network::Refused;
 use sandbox_isolation::{Home, Policy, Runs, Terminal, environment, launch};
 use sandbox_model::{ByteSize, Class, Operation, Outcome, Settings, WorkspaceMount};
+use sandbox_workspace::sandbox::SandboxError;
 use sandbox_workspace::{Sandbox, base};
 
 use crate::bridge;
@@ -95,25 +97,26 @@ fn attend(
         )
     })?;
     let runs = Runs::open(&sandbox.runs_dir());
-    let run = match launch(&policy, &runs, std::os::fd::AsFd::as_fd(&lock.fd)) {
+    let run = match launch(&policy, &runs, lock.fd.as_fd()) {
         Ok(run) => run,
-        Err(error @ LaunchError::Exec { .. }) => return Ok(not_run(error, detail)),
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            // Nothing ran, so there is nothing to record; this takes the mark away.
+            let _ = base::record(sandbox, began);
+            return not_launched(sandbox, error, detail);
+        }
     };
     let ended = match workload.terminal {
         Terminal::Inherit => run.wait(),
         Terminal::New => bridge::attend(run),
     };
     let ended = ended.map_err(|error| Refusal::io("cannot wait for the command", error))?;
-    base::record(sandbox, began).map_err(|error| {
-        Refusal::io(
-            format!(
-                "cannot record what sandbox '{}' started from",
-                sandbox.name()
-            ),
-            error,
-        )
-    })?;
+    if let Err(error) = base::record(sandbox, began) {
+        // The mark of this run stays, so the next look records it; the command's end still counts.
+        let name = sandbox.name();
+        narration::warn(format_args!(
+            "cannot record what sandbox '{name}' started from: {error}"
+        ));
+    }
     if let Err(error) = refusals::add(sandbox, &ended.refused) {
         narration::warn(format_args!("cannot record refused connections: {error}"));
     }
@@ -121,17 +124,28 @@ fn attend(
     judge(sandbox, &policy.settings, ended)
 }
 
-/// A command that is not there, or cannot be run: told like an error, with the status a shell gives.
-fn not_run(error: LaunchError, detail: &mut Detail) -> Performed {
-    let missing = matches!(&error, LaunchError::Exec { source, .. }
-        if source.kind() == io::ErrorKind::NotFound);
-    let problem = Problem::from(error);
-    report::tell(&problem);
+/// A command that is not there, or cannot be run, is told like an error and has the status a shell
+/// gives it. Any other failure is ours.
+fn not_launched(
+    sandbox: &Sandbox,
+    error: LaunchError,
+    detail: &mut Detail,
+) -> Result<Performed, Problem> {
+    let status = match &error {
+        LaunchError::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+        LaunchError::Exec { .. } => 126,
+        _ if !sandbox.source().is_dir() => {
+            let (name, path) = (sandbox.name().clone(), sandbox.source().to_owned());
+            return Err(SandboxError::SourceGone { name, path }.into());
+        }
+        _ => return Err(error.into()),
+    };
+    report::tell(&error.into());
     detail.text.push_str(" (not run)");
-    Performed {
-        ending: Ending::Status(if missing { 127 } else { 126 }),
+    Ok(Performed {
+        ending: Ending::Status(status),
         refused: Vec::new(),
-    }
+    })
 }
 
 /// Limits that struck are told; the size limit's is an error of its own.

@@ -87,7 +87,9 @@ pub(crate) fn diff(args: &Args) -> Result<Ending, Problem> {
 }
 
 fn parse_since(text: &str) -> Result<Timestamp, Refusal> {
-    let at = ages::parse(text, jiff::Timestamp::now()).map_err(Refusal::new)?;
+    let at = ages::parse(text, jiff::Timestamp::now()).map_err(|error| {
+        Refusal::new(error).hint("write 10m, 2h, 3d, 2026-01-31, '2026-01-31 14:00' or RFC 3339")
+    })?;
     Ok(Timestamp(
         at.as_second(),
         at.subsec_nanosecond().unsigned_abs(),
