@@ -1,0 +1,4 @@
+//! Random histories of filesystem operations, and trees to compare.
+
+pub mod operation;
+pub mod tree;

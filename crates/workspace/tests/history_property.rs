@@ -1,0 +1,205 @@
+//! A random history, done in a sandbox and on a plain copy, leaves the same tree: as the sandbox
+//! shows it, as its change set tells it, and as its diff carries it.
+
+mod history;
+
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use history::operation::{Moves, Operation, operation, perform};
+use history::tree::{self, Links, Tree};
+use proptest::prelude::*;
+use sandbox_linux::trial::{self, OverlayTrial};
+use sandbox_model::{BackendChoice, BackendKind, OverlayXattr, Settings, WorkspaceMount};
+use sandbox_workspace::changes::{ChangeOptions, Renames, change_set};
+use sandbox_workspace::diff::{Colour, unified};
+use sandbox_workspace::progress::Silent;
+use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::{Root, Sandbox, View, base};
+
+/// A source, a plain copy of it, and a sandbox.
+struct World {
+    dir: tempfile::TempDir,
+    sandbox: Sandbox,
+    original: Tree,
+}
+
+impl World {
+    fn new(backend: BackendKind, seed: &[Operation]) -> World {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        perform(&source, seed, Moves::Rename).unwrap();
+        let links = match backend {
+            BackendKind::Copy => Links::Keep,
+            BackendKind::Overlay | BackendKind::Btrfs => Links::Split,
+        };
+        tree::copy(&source, &dir.path().join("plain"), links);
+        let root = Root::open(&dir.path().join("root")).unwrap();
+        let request = CreateRequest {
+            name: Some("box".parse().unwrap()),
+            source: source.clone(),
+            backend: BackendChoice::Only(backend),
+            settings: Settings::default(),
+        };
+        let sandbox = root.create(&request, &mut Silent).unwrap();
+        World {
+            dir,
+            sandbox,
+            original: tree::read_directory(&source),
+        }
+    }
+
+    /// With an overlay's marks as a user namespace or as real root writes them.
+    fn overlay(xattr: OverlayXattr, seed: &[Operation]) -> World {
+        let mut world = World::new(BackendKind::Overlay, seed);
+        world.sandbox.meta.xattr = Some(xattr);
+        world
+    }
+
+    fn plain(&self) -> PathBuf {
+        self.dir.path().join("plain")
+    }
+
+    /// One run of the sandbox, and the same on the plain copy.
+    fn run(&self, operations: &[Operation]) {
+        let began = base::run_began(&self.sandbox).unwrap();
+        let moves = match self.sandbox.meta.xattr {
+            Some(OverlayXattr::User) => Moves::Copy,
+            _ => Moves::Rename,
+        };
+        match self.sandbox.mount() {
+            WorkspaceMount::Bind { dir } => perform(&dir, operations, moves).unwrap(),
+            WorkspaceMount::Overlay {
+                lower,
+                upper,
+                work,
+                xattr,
+            } => {
+                let overlay = OverlayTrial {
+                    lower: &lower,
+                    upper: &upper,
+                    work: &work,
+                    xattr,
+                };
+                trial::overlay(&overlay, |mount| {
+                    let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+                    perform(&root, operations, moves)
+                })
+                .unwrap();
+            }
+        }
+        base::record(&self.sandbox, began).unwrap();
+        perform(&self.plain(), operations, moves).unwrap();
+    }
+
+    fn check(&self) {
+        let expected = tree::read_directory(&self.plain());
+        let view = View::open(&self.sandbox).unwrap();
+        assert_eq!(
+            tree::read(view.workspace()),
+            expected,
+            "what the workspace shows"
+        );
+        assert_eq!(
+            tree::read(view.before()),
+            self.original,
+            "what it started from"
+        );
+        let split = ChangeOptions {
+            renames: Renames::Split,
+            ..ChangeOptions::default()
+        };
+        let changes = change_set(&view, &split, &mut Silent).unwrap();
+        let difference = tree::difference(&self.original, &expected);
+        assert_eq!(
+            tree::said(&changes.changes),
+            difference,
+            "what the change set says"
+        );
+        self.check_diff(&view, &expected);
+    }
+
+    /// The diff, renames and all, turns a copy of the source into the plain copy.
+    fn check_diff(&self, view: &View<'_>, expected: &Tree) {
+        let changes = change_set(view, &ChangeOptions::default(), &mut Silent).unwrap();
+        let mut patch = Vec::new();
+        unified(
+            view,
+            &changes,
+            Colour::Plain,
+            &mut patch,
+            &mut std::io::sink(),
+        )
+        .unwrap();
+        let patched = self.dir.path().join("patched");
+        tree::copy(self.sandbox.source(), &patched, Links::Split);
+        git_apply(&patched, &patch);
+        let carried = tree::carried(&tree::read_directory(&patched));
+        assert_eq!(
+            carried,
+            tree::carried(expected),
+            "{}",
+            String::from_utf8_lossy(&patch)
+        );
+        std::fs::remove_dir_all(patched).unwrap();
+    }
+}
+
+fn git_apply(dir: &Path, patch: &[u8]) {
+    if patch.is_empty() {
+        return;
+    }
+    let mut git = Command::new("git")
+        .args(["apply", "--whitespace=nowarn", "-"])
+        .current_dir(dir)
+        .env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("git is needed by this test");
+    git.stdin.take().unwrap().write_all(patch).unwrap();
+    let output = git.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{told}\n{}",
+        String::from_utf8_lossy(patch)
+    );
+}
+
+fn history(length: usize) -> impl Strategy<Value = Vec<Operation>> {
+    proptest::collection::vec(operation(), 0..length)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_rootless_overlay_tells_its_history(
+        seed in history(30),
+        first in history(12),
+        second in history(12),
+    ) {
+        let world = World::overlay(OverlayXattr::User, &seed);
+        world.run(&first);
+        world.check();
+        world.run(&second);
+        world.check();
+    }
+
+    #[test]
+    fn an_overlay_of_real_root_tells_its_history(
+        seed in history(30),
+        first in history(12),
+        second in history(12),
+    ) {
+        let world = World::overlay(OverlayXattr::Trusted, &seed);
+        world.run(&first);
+        world.check();
+        world.run(&second);
+        world.check();
+    }
+}
