@@ -12,7 +12,9 @@ use history::operation::{Moves, Operation, operation, perform};
 use history::tree::{self, Links, Tree};
 use proptest::prelude::*;
 use sandbox_linux::trial::{self, OverlayTrial};
-use sandbox_model::{BackendChoice, BackendKind, OverlayXattr, Settings, WorkspaceMount};
+use sandbox_model::{
+    BackendChoice, BackendKind, EntryKind, OverlayXattr, Settings, WorkspaceMount,
+};
 use sandbox_workspace::changes::{ChangeOptions, Renames, change_set};
 use sandbox_workspace::diff::{Colour, unified};
 use sandbox_workspace::progress::Silent;
@@ -136,6 +138,7 @@ impl World {
         .unwrap();
         let patched = self.dir.path().join("patched");
         tree::copy(self.sandbox.source(), &patched, Links::Split);
+        self.remove_what_no_patch_can(&patched, expected);
         git_apply(&patched, &patch);
         let carried = tree::carried(&tree::read_directory(&patched));
         assert_eq!(
@@ -145,6 +148,22 @@ impl World {
             String::from_utf8_lossy(&patch)
         );
         std::fs::remove_dir_all(patched).unwrap();
+    }
+}
+
+impl World {
+    /// Empty directories and FIFOs that are gone are listed beside a diff; something else may have
+    /// taken their place.
+    fn remove_what_no_patch_can(&self, dir: &Path, expected: &Tree) {
+        for (path, node) in self.original.iter().rev() {
+            let gone = expected.get(path).is_none_or(|now| now.kind != node.kind);
+            match node.kind {
+                EntryKind::Fifo if gone => std::fs::remove_file(path.under(dir)).unwrap(),
+                // One that is not empty goes with its last file.
+                EntryKind::Directory if gone => drop(std::fs::remove_dir(path.under(dir))),
+                _ => {}
+            }
+        }
     }
 }
 

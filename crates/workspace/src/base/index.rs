@@ -106,7 +106,7 @@ pub(super) fn line(lines: &mut String, path: &RelPath, record: &Record) {
             .map_or(NOTHING.to_owned(), fingerprint_text),
         content,
         link,
-        xattrs_text(&base.xattrs),
+        base.xattrs.as_ref().map_or(NOTHING.to_owned(), xattrs_text),
     ];
     lines.push_str(&fields.join("\t"));
     lines.push('\n');
@@ -128,7 +128,11 @@ fn parse(line: &str) -> Option<(RelPath, Record)> {
             Some(link) => Some(unescape(link).ok()?),
             None => None,
         },
-        xattrs: parse_xattrs(xattrs)?,
+        xattrs: if xattrs == NOTHING {
+            None
+        } else {
+            Some(parse_xattrs(xattrs)?)
+        },
         uncertain: flags.contains('u'),
     };
     let record = Record {
@@ -216,24 +220,22 @@ fn parse_fingerprint(text: &str) -> Option<Fingerprint> {
 }
 
 fn xattrs_text(xattrs: &Xattrs) -> String {
-    if xattrs.is_empty() {
-        return NOTHING.to_owned();
-    }
     let pairs = xattrs
         .iter()
         .map(|(name, value)| format!("{}={}", hex(name), hex(value)));
-    pairs.collect::<Vec<_>>().join(",")
+    format!("={}", pairs.collect::<Vec<_>>().join(","))
 }
 
 fn parse_xattrs(text: &str) -> Option<Xattrs> {
-    if text == NOTHING {
-        return Some(Xattrs::new());
-    }
     let pair = |pair: &str| {
         let (name, value) = pair.split_once('=')?;
         Some((unhex(name)?, unhex(value)?))
     };
-    text.split(',').map(pair).collect()
+    let pairs = text
+        .strip_prefix('=')?
+        .split(',')
+        .filter(|pair| !pair.is_empty());
+    pairs.map(pair).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -278,7 +280,7 @@ mod tests {
                 }),
                 content: BaseContent::Hash("ab".into()),
                 link,
-                xattrs: Xattrs::from([(name, value)]),
+                xattrs: (!name.is_empty()).then(|| Xattrs::from([(name, value)])),
                 uncertain: born,
             },
             complete: !born,
@@ -290,7 +292,7 @@ mod tests {
         fn a_line_reads_back_as_it_was_written(
             path in proptest::collection::vec(1u8.., 1..30),
             link in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..20)),
-            name in proptest::collection::vec(1u8.., 1..9),
+            name in proptest::collection::vec(1u8.., 0..9),
             value in proptest::collection::vec(any::<u8>(), 0..9),
             born: bool,
         ) {

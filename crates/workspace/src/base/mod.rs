@@ -35,8 +35,8 @@ pub struct Base {
     pub content: BaseContent,
     /// A symlink's target.
     pub link: Option<Vec<u8>>,
-    /// Its extended attributes; none are kept of what the sandbox deleted.
-    pub xattrs: Xattrs,
+    /// Its extended attributes; not kept of what the sandbox deleted.
+    pub xattrs: Option<Xattrs>,
     /// It, or a directory above it, changed in the source while the run was on.
     pub uncertain: bool,
 }

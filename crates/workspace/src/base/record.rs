@@ -19,7 +19,7 @@ use super::{Base, BaseContent, unchanged};
 use crate::layer::{Below, Contents, Descent, Layer, LayerError, Touched};
 use crate::meta::coarse_now;
 use crate::sandbox::Sandbox;
-use crate::side::{Side, Xattrs};
+use crate::side::Side;
 use crate::tree::Tree;
 
 /// Marks the beginning of a run and tells when that was, by the filesystem's clock, for [`record`] at
@@ -203,7 +203,7 @@ impl Recorder {
             entry: touched.was,
             content: BaseContent::None,
             link: None,
-            xattrs: Xattrs::new(),
+            xattrs: None,
             uncertain: above == Freshness::Fresh,
         };
         let Some(was) = touched.was else {
@@ -224,7 +224,7 @@ impl Recorder {
     }
 
     fn keep(&mut self, path: &RelPath, was: &Fingerprint, base: &mut Base) -> io::Result<()> {
-        base.xattrs = self.source.xattrs(path)?;
+        base.xattrs = Some(self.source.xattrs(path)?);
         match was.entry.kind {
             EntryKind::Symlink => base.link = Some(self.source.read_link(path)?),
             EntryKind::File => {

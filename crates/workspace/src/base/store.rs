@@ -186,11 +186,7 @@ fn look(tree: &Tree, path: &RelPath) -> io::Result<Base> {
             Some(EntryKind::Symlink) => Some(tree.read_link(path)?),
             _ => None,
         },
-        xattrs: if kind.is_some() {
-            tree.xattrs(path)?
-        } else {
-            Xattrs::new()
-        },
+        xattrs: kind.map(|_| tree.xattrs(path)).transpose()?,
         uncertain: false,
     })
 }
@@ -223,7 +219,7 @@ fn absent_below(ancestor: &Base) -> Base {
         entry: None,
         content: BaseContent::None,
         link: None,
-        xattrs: Xattrs::new(),
+        xattrs: None,
         uncertain: ancestor.uncertain,
     }
 }
@@ -267,8 +263,15 @@ impl Side for BaseStore {
 
     fn xattrs(&self, path: &RelPath) -> io::Result<Xattrs> {
         match recorded(&self.records, path) {
-            Some(base) => Ok(base.xattrs),
             None => self.lower().xattrs(path),
+            Some(Base {
+                xattrs: Some(xattrs),
+                ..
+            }) => Ok(xattrs),
+            Some(base) if base.stands(self.source().stat(path)?.as_ref()) => {
+                self.source().xattrs(path)
+            }
+            Some(_) => Err(io::ErrorKind::NotFound.into()),
         }
     }
 

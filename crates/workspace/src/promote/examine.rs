@@ -191,7 +191,7 @@ impl<'v> Examiner<'v> {
         // Only the ctime moved: by a second name, a rename there and back, or an extended attribute.
         // Nothing can be lost if the bytes and the attributes are known to be the same.
         let untouched = bytes == Some(true) || now.entry.kind != EntryKind::File;
-        Ok(untouched && self.view.source.xattrs(path)? == base.xattrs)
+        Ok(untouched && base.xattrs == Some(self.view.source.xattrs(path)?))
     }
 
     /// Has the source the base's bytes? `None` where they were not kept.

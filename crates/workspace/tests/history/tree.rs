@@ -1,6 +1,7 @@
 //! A whole tree in memory, to be compared with another.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +13,7 @@ use sandbox_workspace::side::Side;
 pub type Tree = BTreeMap<RelPath, Node>;
 
 /// One entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Node {
     /// Kind and permissions.
     pub kind: EntryKind,
@@ -21,6 +22,24 @@ pub struct Node {
     pub held: Vec<u8>,
     /// The one attribute that histories set.
     pub note: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = sandbox_model::path::escape(&self.held[..self.held.len().min(40)]);
+        let Node {
+            kind,
+            mode,
+            held,
+            note,
+        } = self;
+        write!(
+            f,
+            "{} {mode:o} {} bytes '{start}' {note:?}",
+            kind.as_str(),
+            held.len()
+        )
+    }
 }
 
 /// Reads a tree through a side.
