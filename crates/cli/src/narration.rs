@@ -16,11 +16,6 @@ pub(crate) fn warn(line: fmt::Arguments<'_>) {
     raw(&format!("{} {line}\n", Paint::stderr().warning("warning:")));
 }
 
-/// Suggests in one line.
-pub(crate) fn hint(line: fmt::Arguments<'_>) {
-    raw(&format!("{} {line}\n", Paint::stderr().hint("hint:")));
-}
-
 /// Text that has its own line ends.
 pub(crate) fn raw(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
@@ -45,6 +40,7 @@ macro_rules! paints {
 
 impl Paint {
     /// Never any colour.
+    #[cfg(test)]
     pub(crate) const fn plain() -> Paint {
         Paint { on: false }
     }
