@@ -56,11 +56,14 @@ fn try_(arguments: &[OsString]) -> Option<Command> {
     Some(Command::Try(args))
 }
 
+/// Gives the value of the flag at hand: attached by `=`, or the next word.
+type Value<'v, 'a> = &'v mut dyn FnMut() -> Option<&'a str>;
+
 /// Feeds every flag before the first other word to `take` and gives the rest, which is not empty.
 /// `take` asks for the flag's value if it has one.
 fn flags<'a>(
     mut rest: &'a [OsString],
-    take: &mut dyn FnMut(&str, &mut dyn FnMut() -> Option<&'a str>) -> Option<()>,
+    take: &mut dyn FnMut(&str, Value<'_, 'a>) -> Option<()>,
 ) -> Option<&'a [OsString]> {
     loop {
         let (first, after) = rest.split_first()?;
@@ -105,7 +108,7 @@ fn long_flag(word: &OsStr) -> Option<Option<&str>> {
 fn isolation_flag<'a>(
     options: &mut IsolationOptions,
     flag: &str,
-    value: &mut dyn FnMut() -> Option<&'a str>,
+    value: Value<'_, 'a>,
 ) -> Option<()> {
     match flag {
         "isolated-network" => switch(&mut options.isolated_network),
