@@ -7,16 +7,23 @@
 
 mod attributes;
 mod content;
+mod directory;
 mod entry;
 mod replace;
+mod links;
+mod tree;
+mod worker;
 
 use std::io;
+use std::ops::AddAssign;
 
 use sandbox_model::RelPath;
 use thiserror::Error;
 
 pub use entry::copy_entry;
 pub use replace::replace;
+pub use tree::Record;
+use tree::Recording;
 
 use crate::progress::Progress;
 use crate::tree::Tree;
@@ -32,6 +39,15 @@ pub struct Copied {
     pub reflinked: u64,
     /// Sockets left behind.
     pub sockets: u64,
+}
+
+impl AddAssign for Copied {
+    fn add_assign(&mut self, other: Copied) {
+        self.entries += other.entries;
+        self.bytes += other.bytes;
+        self.reflinked += other.reflinked;
+        self.sockets += other.sockets;
+    }
 }
 
 /// A copy that failed.
@@ -63,14 +79,20 @@ pub fn copy_tree(
     skip: &[RelPath],
     progress: &mut dyn Progress,
 ) -> Result<Copied, TransferError> {
-    todo!("{from:?} {to:?} {skip:?} {:p}", progress)
+    tree::copy(from, to, skip, Recording::Off, progress).map(|(copied, _)| copied)
 }
 
-/// Copies an overlay's upper layer: as [`copy_tree`], and the overlay's own marks too.
-pub fn copy_layer(
+/// As [`copy_tree`]; also tells what stood where, sorted by path.
+pub fn copy_tree_recorded(
     from: &Tree,
     to: &Tree,
+    skip: &[RelPath],
     progress: &mut dyn Progress,
-) -> Result<Copied, TransferError> {
-    todo!("{from:?} {to:?} {:p}", progress)
+) -> Result<(Copied, Vec<Record>), TransferError> {
+    let (copied, mut records) = tree::copy(from, to, skip, Recording::On, progress)?;
+    records.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok((copied, records))
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,7 +142,7 @@ pub(crate) fn duplicate_layer(
         Tree::open(&to.join(UPPER))
     })();
     let copy = made.map_err(BackendError::io("write to", to))?;
-    transfer::copy_layer(&upper, &copy, progress)?;
+    transfer::copy_tree(&upper, &copy, &[], progress)?;
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-/// Up to here a read and a write are cheaper than asking the filesystem for anything cleverer.
+/// Up to here a read and a write are cheaper than a copy in the kernel. Sharing blocks is tried
+/// first all the same: on btrfs and xfs it took less time for files of a few hundred bytes, too.
 const SMALL: u64 = 64 * 1024;
 /// The buffer for what has to go through memory.
 const BUFFER: usize = 128 * 1024;
@@ -42,7 +43,7 @@ pub(super) fn copy(
     if size == 0 {
         return Ok(Copied::Bytes);
     }
-    if size > SMALL && clone(from, to, ways)? {
+    if clone(from, to, ways)? {
         return Ok(Copied::Cloned);
     }
     let sparse = blocks * 512 < size;
