@@ -5,6 +5,7 @@
 //! `sandbox-workspace`'s business.
 
 pub mod authority;
+pub mod btrfs;
 pub mod capabilities;
 pub mod cgroup;
 pub mod clone;

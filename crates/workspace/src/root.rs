@@ -187,38 +187,44 @@ impl Root {
         progress: &mut dyn Progress,
     ) -> Result<Sandbox, RootError> {
         let source = readable_directory(&request.source)?;
-        let kind = self.choose(request.backend, &source)?;
-        self.build(request.name.as_ref(), |name, dir| {
-            let mut meta =
-                new_meta(name, &source, kind, request.settings.clone()).map_err(|error| {
-                    RootError::Source {
-                        path: source.clone(),
-                        source: error,
-                    }
-                })?;
-            backend(kind).create(&mut meta, dir, &self.path, progress)?;
-            Ok(meta)
-        })
-    }
-
-    /// The backend to use for `source`.
-    fn choose(&self, choice: BackendChoice, source: &Path) -> Result<BackendKind, RootError> {
-        let candidates = match &choice {
-            BackendChoice::Auto => &BackendKind::ALL[..],
-            BackendChoice::Only(kind) => std::slice::from_ref(kind),
-        };
         let mut refusal = None;
-        for &kind in candidates {
-            match backend(kind).probe(source, &self.path) {
-                Ok(()) => return Ok(kind),
-                Err(reason) => refusal = Some((kind, reason)),
+        for &kind in candidates(&request.backend) {
+            if let Err(reason) = backend(kind).probe(&source, &self.path) {
+                refusal = Some((kind, reason));
+                continue;
+            }
+            match self.create_with(kind, &source, request, progress) {
+                // A snapshot is only really tried by making it.
+                Err(RootError::Make(_))
+                    if kind == BackendKind::Btrfs && request.backend == BackendChoice::Auto => {}
+                made => return made,
             }
         }
         let (backend, reason) = refusal.unwrap_or((BackendKind::Copy, String::new()));
         Err(RootError::Backend {
             backend,
-            path: source.to_owned(),
+            path: source,
             reason,
+        })
+    }
+
+    fn create_with(
+        &self,
+        kind: BackendKind,
+        source: &Path,
+        request: &CreateRequest,
+        progress: &mut dyn Progress,
+    ) -> Result<Sandbox, RootError> {
+        self.build(request.name.as_ref(), |name, dir| {
+            let mut meta =
+                new_meta(name, source, kind, request.settings.clone()).map_err(|error| {
+                    RootError::Source {
+                        path: source.to_owned(),
+                        source: error,
+                    }
+                })?;
+            backend(kind).create(&mut meta, dir, &self.path, progress)?;
+            Ok(meta)
         })
     }
 
@@ -354,6 +360,14 @@ impl Root {
             .map(|entry| entry.name)
             .filter(|name| name.starts_with(UNDER_WAY.as_bytes()) && is_abandoned(root, name))
             .collect())
+    }
+}
+
+/// The backends to try, in order.
+fn candidates(choice: &BackendChoice) -> &[BackendKind] {
+    match choice {
+        BackendChoice::Auto => &BackendKind::ALL,
+        BackendChoice::Only(kind) => std::slice::from_ref(kind),
     }
 }
 

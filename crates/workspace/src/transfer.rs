@@ -9,8 +9,8 @@ mod attributes;
 mod content;
 mod directory;
 mod entry;
-mod replace;
 mod links;
+mod replace;
 mod tree;
 mod worker;
 

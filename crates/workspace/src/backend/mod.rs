@@ -2,6 +2,7 @@
 
 pub mod btrfs;
 pub mod copy;
+pub mod manifest;
 pub mod mounts;
 pub mod overlay;
 
@@ -48,6 +49,11 @@ pub trait Backend: Sync {
         progress: &mut dyn Progress,
     ) -> Result<(), BackendError>;
 
+    /// Gives the fork in `to` what `from` was made from and never changes, where there is such.
+    fn share_base(&self, _from: &Path, _to: &Path) -> Result<(), BackendError> {
+        Ok(())
+    }
+
     /// The names in a sandbox's directory that [`Backend::duplicate`] makes. Rolling back swaps
     /// exactly these.
     fn parts(&self) -> &'static [&'static str];
@@ -60,7 +66,8 @@ pub trait Backend: Sync {
     /// they leave the change set. May be repeated.
     fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()>;
 
-    /// Undoes in `dir` what only this backend can, before the directory is deleted.
+    /// Undoes in `dir` what only this backend can, before the directory is deleted. Called for
+    /// every backend, whichever made it: the record may be damaged.
     fn prepare_delete(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
     }
