@@ -4,6 +4,7 @@
 //! to the sandbox's own layer and stays with it.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode};
@@ -18,21 +19,14 @@ pub struct HomeFacts {
     pub path: PathBuf,
     /// The private directory that stands in for it.
     pub root: PathBuf,
-    /// Directories let through, copy-on-write.
-    pub entries: Vec<Entry>,
-    /// Files that say who commits, let through read-only.
-    pub identity: Vec<PathBuf>,
-}
-
-/// A directory let through.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Where, on the host and inside.
-    pub path: PathBuf,
-    /// Where changes go.
+    /// Where changes to what is let through go.
     pub upper: PathBuf,
-    /// The overlay's scratch.
+    /// Where its overlays have their scratch directories.
     pub work: PathBuf,
+    /// Names of directories let through, copy-on-write.
+    pub entries: Vec<PathBuf>,
+    /// Names of files that say who commits, let through read-only.
+    pub identity: Vec<PathBuf>,
 }
 
 /// Toolchains and caches.
@@ -63,8 +57,7 @@ const ALLOWED: &[&str] = &[
 
 /// What stays hidden inside of allowed directories: credentials, and the caches of programs that
 /// browse or talk for the user.
-const CREDENTIALS: &[&str] = &[
-    ".bun/install/auth.json",
+const HIDDEN: &[&str] = &[
     ".cache/BraveSoftware",
     ".cache/chromium",
     ".cache/evolution",
@@ -79,7 +72,6 @@ const CREDENTIALS: &[&str] = &[
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".local/share/uv/credentials",
-    ".npm/_authToken",
     ".nvm/.npmrc",
 ];
 
@@ -91,7 +83,7 @@ const IDENTITY: &[&str] = &[
     ".gitconfig",
 ];
 
-/// Looks at the home and makes the layers that are missing. `None` when there is nothing to cover.
+/// Looks at the home and makes what is missing of its layer. `None` when there is nothing to cover.
 pub fn look(home: &Home) -> Result<Option<HomeFacts>, LaunchError> {
     let Ok(path) = std::fs::canonicalize(&home.path) else {
         return Ok(None);
@@ -99,83 +91,142 @@ pub fn look(home: &Home) -> Result<Option<HomeFacts>, LaunchError> {
     if path == Path::new("/") {
         return Ok(None);
     }
-    let step = |source| LaunchError::Step {
-        step: format!("make the home layer {}", home.layer.display()),
-        source,
-        hint: None,
+    layer(home, path)
+        .map(Some)
+        .map_err(|source| LaunchError::Step {
+            step: format!("make the home layer {}", home.layer.display()),
+            source,
+            hint: None,
+        })
+}
+
+fn layer(home: &Home, path: PathBuf) -> io::Result<HomeFacts> {
+    let facts = HomeFacts {
+        root: home.layer.join("root"),
+        upper: home.layer.join("upper"),
+        work: home.layer.join("work"),
+        entries: existing(&path, ALLOWED, FileType::Directory),
+        identity: existing(&path, IDENTITY, FileType::RegularFile),
+        path,
     };
-    let root = home.layer.join("root");
-    make_directory(&root).map_err(step)?;
-    let mut entries = Vec::new();
-    for name in ALLOWED {
-        let allowed = path.join(name);
-        if kind_of(&allowed) == Some(FileType::Directory) {
-            entries.push(entry(home, name, allowed).map_err(step)?);
+    for directory in [&facts.root, &facts.upper, &facts.work] {
+        make_directories(directory, Mode::RWXU)?;
+    }
+    for name in HIDDEN.iter().map(Path::new) {
+        if facts.entries.iter().any(|entry| name.starts_with(entry)) {
+            hide(&facts, name)?;
         }
     }
-    let identity = IDENTITY.iter().map(|name| path.join(name));
-    let identity = identity
-        .filter(|file| kind_of(file) == Some(FileType::RegularFile))
-        .collect();
-    Ok(Some(HomeFacts {
-        path,
-        root,
-        entries,
-        identity,
-    }))
+    Ok(facts)
 }
 
-fn kind_of(path: &Path) -> Option<FileType> {
-    let found = rustix::fs::stat(path).ok()?;
-    Some(FileType::from_raw_mode(found.st_mode))
+/// A link among them is not followed: what it leads to is the host's, and read-only.
+fn existing(home: &Path, names: &[&str], kind: FileType) -> Vec<PathBuf> {
+    let is_there = |name: &&&str| {
+        let found = rustix::fs::lstat(home.join(name));
+        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == kind)
+    };
+    names.iter().filter(is_there).map(PathBuf::from).collect()
 }
 
-fn entry(home: &Home, name: &str, path: PathBuf) -> io::Result<Entry> {
-    let layer = name.replace('/', "+");
-    let upper = home.layer.join("upper").join(&layer);
-    let work = home.layer.join("work").join(&layer);
-    make_directory(&work)?;
-    if make_directory(&upper)? == Made::Now {
-        hide_credentials(name, &upper)?;
-    }
-    Ok(Entry { path, upper, work })
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
-    Now,
-    Before,
-}
-
-/// Makes a directory and its parents, private to the user.
-fn make_directory(path: &Path) -> io::Result<Made> {
-    match rustix::fs::mkdir(path, Mode::RWXU) {
-        Ok(()) => Ok(Made::Now),
-        Err(rustix::io::Errno::EXIST) => Ok(Made::Before),
+fn make_directories(path: &Path, mode: Mode) -> io::Result<()> {
+    match rustix::fs::mkdir(path, mode) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(rustix::io::Errno::NOENT) => {
             let parent = path.parent().ok_or(rustix::io::Errno::NOENT)?;
-            make_directory(parent)?;
-            rustix::fs::mkdir(path, Mode::RWXU)?;
-            Ok(Made::Now)
+            make_directories(parent, mode)?;
+            Ok(rustix::fs::mkdir(path, mode)?)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Puts whiteouts (character devices 0:0, which anyone may make) over what must not be seen.
-fn hide_credentials(name: &str, upper: &Path) -> io::Result<()> {
-    for secret in CREDENTIALS {
-        let Ok(beneath) = Path::new(secret).strip_prefix(name) else {
-            continue;
+/// Puts a whiteout (a character device 0:0, which anyone may make) over what must not be seen. A
+/// file that is not there yet is hidden too: it may appear while the command runs.
+fn hide(facts: &HomeFacts, name: &Path) -> io::Result<()> {
+    let whiteout = facts.upper.join(name);
+    let make = || {
+        let kind = FileType::CharacterDevice;
+        rustix::fs::mknodat(CWD, &whiteout, kind, Mode::empty(), 0)
+    };
+    match make() {
+        // Hidden before, or made anew inside since.
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(rustix::io::Errno::NOENT) => match copy_parents(facts, name)? {
+            true => Ok(make()?),
+            false => Ok(()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes the directories above `name` in the layer as they are in the home. `false` when the home
+/// does not have them.
+fn copy_parents(facts: &HomeFacts, name: &Path) -> io::Result<bool> {
+    let mut parents: Vec<&Path> = name.ancestors().skip(1).collect();
+    parents.retain(|parent| !parent.as_os_str().is_empty());
+    for parent in parents.into_iter().rev() {
+        let Ok(found) = std::fs::symlink_metadata(facts.path.join(parent)) else {
+            return Ok(false);
         };
-        let whiteout = upper.join(beneath);
-        if let Some(parent) = whiteout.parent() {
-            make_directory(parent)?;
+        if !found.is_dir() {
+            return Ok(false);
         }
-        match rustix::fs::mknodat(CWD, &whiteout, FileType::CharacterDevice, Mode::empty(), 0) {
+        let mode = Mode::from_raw_mode(found.mode());
+        match rustix::fs::mkdir(facts.upper.join(parent), mode) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileTypeExt;
+
+    fn made(names: &[&str]) -> (tempfile::TempDir, HomeFacts) {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        for name in names {
+            std::fs::create_dir_all(home.join(name)).unwrap();
+        }
+        let layer = directory.path().join("layer");
+        let facts = look(&Home { path: home, layer }).unwrap().unwrap();
+        (directory, facts)
+    }
+
+    #[test]
+    fn only_listed_directories_pass() {
+        let (_directory, facts) = made(&[".ssh", ".cargo", ".aws", ".local/bin", "projects"]);
+        assert_eq!(
+            facts.entries,
+            [Path::new(".cargo"), Path::new(".local/bin")]
+        );
+    }
+
+    #[test]
+    fn credentials_are_covered_before_they_exist() {
+        let (_directory, facts) = made(&[".cargo"]);
+        for name in [".cargo/credentials", ".cargo/credentials.toml"] {
+            let found = std::fs::symlink_metadata(facts.upper.join(name)).unwrap();
+            assert!(
+                found.file_type().is_char_device() && found.rdev() == 0,
+                "{name}"
+            );
+        }
+        assert!(!facts.upper.join(".cache").exists());
+    }
+
+    #[test]
+    fn a_home_that_is_the_root_is_left_alone() {
+        let layer = tempfile::tempdir().unwrap();
+        let home = Home {
+            path: "/".into(),
+            layer: layer.path().to_owned(),
+        };
+        assert_eq!(look(&home).unwrap(), None);
+    }
 }

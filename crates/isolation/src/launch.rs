@@ -387,7 +387,7 @@ fn task(
             readable: vec![PathBuf::from("/")],
             mask: mask.before,
             umask: current_umask(),
-            limits: enforcer.own(facts.privileged),
+            limits: enforcer.own(),
         },
         plan,
     })

@@ -5,6 +5,7 @@
 //! execs the command. The library prints nothing and reads no environment variable.
 #![forbid(unsafe_code)]
 
+mod accounting;
 mod command;
 mod control;
 mod devices;
@@ -21,6 +22,7 @@ mod pause;
 mod perform;
 pub mod plan;
 pub mod policy;
+mod private_home;
 pub mod probe;
 mod processes;
 pub mod runs;

@@ -1,11 +1,20 @@
 //! Limits, and which of them this host can hold.
+//!
+//! Memory, processors and processes are held by control groups: version 2 where a subtree was
+//! delegated to us, version 1 for root. Without either, an ordinary user's processes are still
+//! counted by the kernel per user namespace (`RLIMIT_NPROC`), and disk space by us: the waiting
+//! launcher looks at the layer, more often the closer it is to the limit. What cannot be held is
+//! refused.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use rustix::process::Resource;
+use sandbox_linux::cgroup::{self, Group, Limit, Version};
 use sandbox_model::Limits;
 use serde::Serialize;
 
+use crate::accounting::Accounting;
 use crate::launch::LaunchError;
 use crate::policy::Policy;
 
@@ -20,52 +29,226 @@ pub struct Held {
     pub by: Result<String, String>,
 }
 
+/// Groups are called this and the launcher's pid, so that leftovers can be told.
+const PREFIX: &str = "sandbox-run-";
+
 /// How each limit asked for would be held on this host.
 pub fn holding(limits: &Limits) -> Vec<Held> {
-    let _ = limits;
-    Vec::new()
+    let mut held = Vec::new();
+    for (limit, flag, value) in groupable(limits) {
+        let by = match try_group(&[limit]) {
+            Ok(by) => Ok(by),
+            Err(_) if by_rlimit(limit) => Ok("RLIMIT_NPROC".to_owned()),
+            Err(reason) => Err(reason),
+        };
+        held.push(Held {
+            limit: flag,
+            value,
+            by,
+        });
+    }
+    if let Some(size) = limits.size {
+        let by = Ok("accounting".to_owned());
+        held.push(Held {
+            limit: "--size",
+            value: size.to_string(),
+            by,
+        });
+    }
+    held
+}
+
+/// The limits that control groups can hold, with their flags and values.
+fn groupable(limits: &Limits) -> Vec<(Limit, &'static str, String)> {
+    let mut wanted = Vec::new();
+    if let Some(bytes) = limits.memory {
+        wanted.push((Limit::Memory(bytes.0), "--memory", bytes.to_string()));
+    }
+    if let Some(millis) = limits.cpu_millis {
+        let cpus = format!("{}", f64::from(millis) / 1000.0);
+        wanted.push((Limit::Cpu(millis), "--cpus", cpus));
+    }
+    if let Some(most) = limits.pids {
+        wanted.push((Limit::Pids(most), "--pids", most.to_string()));
+    }
+    wanted
+}
+
+/// Root is exempt from `RLIMIT_NPROC`, inside of namespaces too.
+fn by_rlimit(limit: Limit) -> bool {
+    matches!(limit, Limit::Pids(_)) && !rustix::process::geteuid().is_root()
+}
+
+/// Makes a group and removes it again: by what it was held, or why not.
+fn try_group(limits: &[Limit]) -> Result<String, String> {
+    let name = format!(
+        "{PREFIX}trial-{}",
+        rustix::process::getpid().as_raw_nonzero()
+    );
+    match Group::make(&name, limits) {
+        Ok(mut group) => {
+            group.remove();
+            let version = limits.first().and_then(|limit| {
+                cgroup::hierarchy(limit.controller())
+                    .ok()
+                    .flatten()
+                    .map(|found| found.version)
+            });
+            Ok(match version {
+                Some(Version::V2) => "cgroup v2".to_owned(),
+                _ => "cgroup v1".to_owned(),
+            })
+        }
+        Err((limit, error)) => Err(reason(limit, &error)),
+    }
+}
+
+fn reason(limit: Limit, error: &std::io::Error) -> String {
+    let controller = limit.controller();
+    match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("the host has no {controller} controller that could be used")
+        }
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            format!("no control group with the {controller} controller is delegated to this user")
+        }
+        _ => format!("the {controller} controller refused: {error}"),
+    }
 }
 
 /// What holds the limits of one run.
 #[derive(Debug)]
-pub(crate) struct Enforcer {}
+pub(crate) struct Enforcer {
+    group: Option<Group>,
+    own: Vec<(Resource, u64)>,
+    accounting: Option<Accounting>,
+}
 
 impl Enforcer {
-    pub(crate) fn prepare(_policy: &Policy) -> Result<Enforcer, LaunchError> {
-        Ok(Enforcer {})
+    /// Makes the control group, or refuses what cannot be held.
+    pub(crate) fn prepare(policy: &Policy) -> Result<Enforcer, LaunchError> {
+        let limits = &policy.settings.limits;
+        let mut enforcer = Enforcer {
+            group: None,
+            own: Vec::new(),
+            accounting: None,
+        };
+        if !limits.any() {
+            return Ok(enforcer);
+        }
+        cgroup::sweep(PREFIX);
+        let wanted = groupable(limits);
+        let all: Vec<Limit> = wanted.iter().map(|(limit, ..)| *limit).collect();
+        if !all.is_empty() {
+            enforcer.hold(&all)?;
+        }
+        if let Some(size) = limits.size {
+            let mut places = vec![policy.layer.clone()];
+            places.extend(policy.home.as_ref().map(|home| home.layer.clone()));
+            enforcer.account(places, size.0);
+        }
+        Ok(enforcer)
     }
 
+    fn hold(&mut self, all: &[Limit]) -> Result<(), LaunchError> {
+        let name = format!("{PREFIX}{}", rustix::process::getpid().as_raw_nonzero());
+        let (limit, error) = match Group::make(&name, all) {
+            Ok(group) => {
+                self.group = Some(group);
+                return Ok(());
+            }
+            Err(refused) => refused,
+        };
+        // What the kernel counts without a group need not be in one.
+        if let Limit::Pids(most) = limit
+            && by_rlimit(limit)
+        {
+            // The init is counted too.
+            self.own.push((Resource::Nproc, u64::from(most) + 1));
+            let rest: Vec<Limit> = all
+                .iter()
+                .filter(|other| **other != limit)
+                .copied()
+                .collect();
+            return if rest.is_empty() {
+                Ok(())
+            } else {
+                self.hold(&rest)
+            };
+        }
+        Err(refuse(limit, &error))
+    }
+
+    fn account(&mut self, places: Vec<PathBuf>, most: u64) {
+        // No single file may be larger than everything together; the little more lets the look that
+        // follows see which limit it was.
+        self.own
+            .push((Resource::Fsize, most.saturating_add(1 << 20)));
+        self.accounting = Some(Accounting::new(places, most));
+    }
+
+    /// Must the init wait until it was put into a group?
     pub(crate) fn needs_placing(&self) -> bool {
-        false
+        self.group.is_some()
     }
 
-    pub(crate) fn place(&self, _init: i32) -> Result<(), LaunchError> {
-        Ok(())
+    pub(crate) fn place(&self, init: i32) -> Result<(), LaunchError> {
+        let placed = self
+            .group
+            .as_ref()
+            .map(|group| group.place(init))
+            .transpose();
+        placed.map(drop).map_err(|source| LaunchError::Step {
+            step: "put the sandbox into its control group".to_owned(),
+            source,
+            hint: None,
+        })
     }
 
-    pub(crate) fn own(&self, _privileged: bool) -> Vec<(Resource, u64)> {
-        Vec::new()
+    /// What the command's process puts on itself.
+    pub(crate) fn own(&self) -> Vec<(Resource, u64)> {
+        self.own.clone()
     }
 
-    pub(crate) fn first_check(&self) -> Option<Instant> {
-        None
+    /// When to look at the size next.
+    pub(crate) fn next_check(&self) -> Option<Instant> {
+        self.accounting.as_ref().map(Accounting::next)
     }
 
-    pub(crate) fn next_check(&mut self) -> Option<Instant> {
-        None
-    }
-
+    /// Looks at the size: the bytes used, if they are too many.
     pub(crate) fn over_size(&mut self) -> Option<u64> {
-        None
-    }
-
-    pub(crate) fn final_size(&mut self) -> Option<u64> {
-        None
+        self.accounting.as_mut().and_then(Accounting::check)
     }
 
     pub(crate) fn out_of_memory(&self) -> bool {
-        false
+        self.group.as_ref().is_some_and(Group::out_of_memory)
     }
 
-    pub(crate) fn release(&mut self) {}
+    pub(crate) fn release(&mut self) {
+        if let Some(mut group) = self.group.take() {
+            group.remove();
+        }
+    }
+}
+
+impl Drop for Enforcer {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+fn refuse(limit: Limit, error: &std::io::Error) -> LaunchError {
+    let flag = match limit {
+        Limit::Memory(_) => "--memory",
+        Limit::Cpu(_) => "--cpus",
+        Limit::Pids(_) => "--pids",
+    };
+    LaunchError::Limit {
+        limit: flag,
+        reason: reason(limit, error),
+        hint:
+            "run under `systemd-run --user --scope -p Delegate=yes`, or as root, or without this \
+            limit; `sandbox doctor` shows what this host delegates"
+                .to_owned(),
+    }
 }

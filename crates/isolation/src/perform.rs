@@ -15,11 +15,14 @@ use sandbox_model::OverlayXattr;
 
 use crate::devices;
 use crate::plan::{Kernel, Mount, Operation, Plan};
+use crate::private_home::{self, Home};
 use crate::step::{Failed, Step};
 
 /// A mount made, and what is left to do with it.
 struct Made {
     mount: OwnedFd,
+    /// The home's own.
+    home: Option<private_home::Made>,
     /// Device nodes cloned from the host.
     nodes: Vec<OwnedFd>,
     /// What the kernel can restrict only after it was attached.
@@ -78,6 +81,7 @@ fn enter(mount: &OwnedFd) -> io::Result<OwnedFd> {
 fn make(operation: &Operation) -> io::Result<Made> {
     let mut nodes = Vec::new();
     let mut restrict_later = None;
+    let mut home = None;
     let mount = match &operation.mount {
         Mount::Scratch(mode) => mount::tmpfs(*mode)?,
         Mount::Cover(MountPoint::Directory) => mount::tmpfs(0o555)?,
@@ -93,12 +97,12 @@ fn make(operation: &Operation) -> io::Result<Made> {
             upper,
             work,
             xattr,
-        } => {
-            let kind = match xattr {
-                OverlayXattr::User => OverlayKind::User,
-                OverlayXattr::Trusted => OverlayKind::Trusted,
-            };
-            mount::overlay(Layers { lower, upper, work }, kind)?
+        } => mount::overlay(Layers { lower, upper, work }, kind_of(*xattr))?,
+        Mount::Home { .. } => {
+            let made = private_home::make(home_of(&operation.mount)?)?;
+            let root = made.root.try_clone()?;
+            home = Some(made);
+            root
         }
         Mount::Bind { source, access, .. } => {
             let clone = mount::clone_at(source, Depth::All)?;
@@ -108,8 +112,39 @@ fn make(operation: &Operation) -> io::Result<Made> {
     };
     Ok(Made {
         mount,
+        home,
         nodes,
         restrict_later,
+    })
+}
+
+fn kind_of(xattr: OverlayXattr) -> OverlayKind {
+    match xattr {
+        OverlayXattr::User => OverlayKind::User,
+        OverlayXattr::Trusted => OverlayKind::Trusted,
+    }
+}
+
+fn home_of(mount: &Mount) -> io::Result<Home<'_>> {
+    let Mount::Home {
+        root,
+        lower,
+        upper,
+        work,
+        xattr,
+        entries,
+    } = mount
+    else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let kind = kind_of(*xattr);
+    Ok(Home {
+        root,
+        lower,
+        upper,
+        work,
+        kind,
+        entries,
     })
 }
 
@@ -127,6 +162,10 @@ fn attach(root: &OwnedFd, operation: &Operation, made: &Made) -> io::Result<()> 
         (_, outcome) => outcome?,
     };
     match &operation.mount {
+        Mount::Home { .. } => match &made.home {
+            Some(made) => private_home::attach(home_of(&operation.mount)?, made, &target),
+            None => Err(io::ErrorKind::InvalidInput.into()),
+        },
         Mount::Devices => {
             mount::attach(&made.mount, &target)?;
             devices::fill(made.mount.as_fd(), &made.nodes)

@@ -41,6 +41,22 @@ pub enum Mount {
         /// Where it keeps its marks.
         xattr: OverlayXattr,
     },
+    /// The private home, and in it, each copy-on-write, what of the real one is let through. All of
+    /// it is one overlay of the real home, of which only these entries are ever attached.
+    Home {
+        /// The private directory.
+        root: PathBuf,
+        /// The real home.
+        lower: PathBuf,
+        /// Where changes to the entries go.
+        upper: PathBuf,
+        /// The overlay's scratch.
+        work: PathBuf,
+        /// Where it keeps its marks.
+        xattr: OverlayXattr,
+        /// Names in it.
+        entries: Vec<PathBuf>,
+    },
     /// A path of the host.
     Bind {
         /// Which.
@@ -86,7 +102,7 @@ pub fn plan(policy: &Policy, facts: &Facts) -> Plan {
     operations.extend(covers(policy, facts));
     operations.push(Operation {
         target: source.to_owned(),
-        mount: workspace(policy),
+        mount: workspace(policy, facts),
     });
     operations.extend(exposures(facts));
     // Stable: of two at one path the later one above stays the later one, and is seen.
@@ -151,41 +167,33 @@ fn home(policy: &Policy, facts: &Facts) -> Vec<Operation> {
     if home.path.starts_with(&policy.source) {
         return Vec::new();
     }
-    let root = Mount::Bind {
-        source: home.root.clone(),
-        access: Access::Writable,
-        kind: MountPoint::Directory,
-    };
-    let xattr = if facts.privileged {
-        OverlayXattr::Trusted
-    } else {
-        OverlayXattr::User
+    let open = |name: &Path| !home.path.join(name).starts_with(&policy.source);
+    let mount = Mount::Home {
+        root: home.root.clone(),
+        lower: home.path.clone(),
+        upper: home.upper.clone(),
+        work: home.work.join(&facts.run),
+        xattr: facts.xattr(),
+        entries: home
+            .entries
+            .iter()
+            .filter(|name| open(name))
+            .cloned()
+            .collect(),
     };
     let mut operations = vec![Operation {
         target: home.path.clone(),
-        mount: root,
+        mount,
     }];
-    let open = |target: &Path| !target.starts_with(&policy.source);
-    for entry in home.entries.iter().filter(|entry| open(&entry.path)) {
-        let mount = Mount::Overlay {
-            lower: entry.path.clone(),
-            upper: entry.upper.clone(),
-            work: entry.work.clone(),
-            xattr,
-        };
-        operations.push(Operation {
-            target: entry.path.clone(),
-            mount,
-        });
-    }
-    for file in home.identity.iter().filter(|file| open(file)) {
+    for name in home.identity.iter().filter(|name| open(name)) {
+        let file = home.path.join(name);
         let mount = Mount::Bind {
             source: file.clone(),
             access: Access::ReadOnly,
             kind: MountPoint::File,
         };
         operations.push(Operation {
-            target: file.clone(),
+            target: file,
             mount,
         });
     }
@@ -222,7 +230,7 @@ fn covers(policy: &Policy, facts: &Facts) -> Vec<Operation> {
     operations
 }
 
-fn workspace(policy: &Policy) -> Mount {
+fn workspace(policy: &Policy, facts: &Facts) -> Mount {
     match policy.workspace.clone() {
         WorkspaceMount::Overlay {
             lower,
@@ -232,7 +240,7 @@ fn workspace(policy: &Policy) -> Mount {
         } => Mount::Overlay {
             lower,
             upper,
-            work,
+            work: work.join(&facts.run),
             xattr,
         },
         WorkspaceMount::Bind { dir } => Mount::Bind {
@@ -290,6 +298,7 @@ impl Operation {
             Mount::Processes(_) => format!("mount a fresh {target}"),
             Mount::Overlay { .. } => format!("mount the overlay at {target}"),
             Mount::Bind { source, .. } if *source == self.target => format!("expose {target}"),
+            Mount::Home { .. } => format!("make the private home {target}"),
             Mount::Bind { .. } => format!("bind the workspace's files at {target}"),
             Mount::Cover(_) => format!("hide {target}"),
         }

@@ -100,7 +100,7 @@ impl Run {
     pub fn wait(mut self) -> io::Result<Ended> {
         let signals = Signals::open(&SIGNALS)?;
         let mut over_size = None;
-        let mut next_check = self.enforcer.first_check();
+        let mut next_check = self.enforcer.next_check();
         let status = loop {
             if self.wake(&signals, next_check)? {
                 match control::receive(&self.control)? {
@@ -125,7 +125,7 @@ impl Run {
         // Ctrl-C reached us as well as the command; unblocked, it would end us before our caller has
         // recorded anything.
         while signals.next()?.is_some() {}
-        let over_size = over_size.or_else(|| self.enforcer.final_size());
+        let over_size = over_size.or_else(|| self.enforcer.over_size());
         let out_of_memory = self.enforcer.out_of_memory();
         let refused = self.gate.take().map(Gate::close).unwrap_or_default();
         Ok(Ended {

@@ -31,7 +31,8 @@ pub struct Layers<'l> {
     pub lower: &'l Path,
     /// What is written.
     pub upper: &'l Path,
-    /// The overlay's scratch directory, on the upper's filesystem.
+    /// The overlay's scratch directory, on the upper's filesystem. Made here: the kernel refuses one
+    /// that was used volatile before, and tidies up one that was used at all, both at a price.
     pub work: &'l Path,
 }
 
@@ -45,9 +46,15 @@ pub enum OverlayKind {
 }
 
 /// Makes an overlay, attached nowhere yet. The layers must be seen writable: before [`seal`].
+///
+/// It is `volatile`: without that, the end of a run would write out the whole filesystem that holds
+/// the upper (`syncfs`, 100 ms and more on a busy disk), and so would every `fsync` inside. What
+/// the command wrote is in the page cache of that filesystem as any other program's output is, and
+/// outlives every crash but the machine's own.
 pub fn overlay(layers: Layers<'_>, kind: OverlayKind) -> io::Result<OwnedFd> {
     let lower = rustix::fs::open(layers.lower, PATH | OFlags::DIRECTORY, Mode::empty())?;
     let upper = rustix::fs::open(layers.upper, PATH | OFlags::DIRECTORY, Mode::empty())?;
+    rustix::fs::mkdir(layers.work, Mode::RWXU)?;
     let work = rustix::fs::open(layers.work, PATH | OFlags::DIRECTORY, Mode::empty())?;
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "sandbox")?;
@@ -59,6 +66,7 @@ pub fn overlay(layers: Layers<'_>, kind: OverlayKind) -> io::Result<OwnedFd> {
     ] {
         fsconfig_set_string(&context, option, descriptor_path(layer.as_fd()))?;
     }
+    fsconfig_set_flag(&context, "volatile")?;
     match kind {
         OverlayKind::User => fsconfig_set_flag(&context, "userxattr")?,
         OverlayKind::Trusted => {

@@ -1,0 +1,120 @@
+//! Disk space by counting: how much a sandbox's layers hold, looked at as often as it is close.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The closest two looks are together, the farthest apart.
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// Bytes per second that a fast disk takes: how long it takes to fill what is left, at worst.
+const FILLING: u64 = 1 << 30;
+
+/// Space used in some places, against a limit.
+#[derive(Debug)]
+pub(crate) struct Accounting {
+    places: Vec<PathBuf>,
+    most: u64,
+    next: Instant,
+}
+
+impl Accounting {
+    pub(crate) fn new(places: Vec<PathBuf>, most: u64) -> Accounting {
+        let next = Instant::now() + SHORTEST;
+        Accounting { places, most, next }
+    }
+
+    /// When to look next.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Looks; the bytes used, if they are too many.
+    pub(crate) fn check(&mut self) -> Option<u64> {
+        let started = Instant::now();
+        let used = self
+            .places
+            .iter()
+            .map(|place| space(place).unwrap_or(0))
+            .sum();
+        self.next = Instant::now() + pause(self.most.saturating_sub(used), started.elapsed());
+        (used > self.most).then_some(used)
+    }
+}
+
+/// Half the time in which what is left could be filled; and never more than a tenth of the time is
+/// spent looking.
+fn pause(left: u64, look: Duration) -> Duration {
+    let filling = Duration::from_millis(left / 2 / (FILLING / 1000));
+    filling.clamp(SHORTEST, LONGEST).max(look * 10)
+}
+
+/// Disk space of a tree, hard links counted once. What vanishes meanwhile counts for nothing.
+fn space(place: &Path) -> io::Result<u64> {
+    let mut seen = HashSet::new();
+    let mut total = 0;
+    let mut waiting = vec![place.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        let Ok(entries) = std::fs::read_dir(&directory) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let Ok(found) = entry.metadata() else {
+                continue;
+            };
+            if found.nlink() > 1 && !found.is_dir() && !seen.insert((found.dev(), found.ino())) {
+                continue;
+            }
+            total += found.blocks() * 512;
+            if found.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_come_closer_as_the_limit_does() {
+        let quick = Duration::from_micros(100);
+        assert_eq!(pause(u64::MAX, quick), LONGEST);
+        assert_eq!(pause(0, quick), SHORTEST);
+        assert!(pause(1 << 30, quick) > pause(1 << 28, quick));
+        assert_eq!(pause(0, Duration::from_secs(1)), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn space_counts_blocks_and_links_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a");
+        std::fs::write(&file, vec![1; 1 << 20]).unwrap();
+        let once = space(directory.path()).unwrap();
+        assert!((1 << 20..2 << 20).contains(&once), "{once}");
+        std::fs::hard_link(&file, directory.path().join("b")).unwrap();
+        std::fs::File::create(directory.path().join("sparse"))
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+        assert!(space(directory.path()).unwrap() < 2 << 20);
+    }
+
+    #[test]
+    fn too_much_is_noticed_with_its_amount() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), vec![1; 1 << 20]).unwrap();
+        let places = vec![directory.path().to_owned()];
+        assert_eq!(Accounting::new(places.clone(), 1 << 30).check(), None);
+        assert!(
+            Accounting::new(places, 1 << 19)
+                .check()
+                .is_some_and(|used| used > 1 << 19)
+        );
+    }
+}
