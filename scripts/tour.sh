@@ -9,52 +9,68 @@ sandbox=$(realpath "${1:?usage: scripts/tour.sh PATH-TO-SANDBOX}")
 place=$(mktemp -d "${TMPDIR:-/tmp}/sandbox-tour.XXXXXX")
 trap 'cd /; chmod -R u+rwX "$place"; rm -rf "$place"' EXIT
 
-# The tour has sandboxes of its own, apart from yours.
+# The tour has sandboxes of its own, apart from yours, and calls the binary by its name.
 export SANDBOX_ROOT=$place/sandboxes
-export PATH=$(dirname "$sandbox"):$PATH
+mkdir "$place/bin"
+ln -s "$sandbox" "$place/bin/sandbox"
+export PATH=$place/bin:$PATH
 
-say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
-[ -t 1 ] || say() { printf '\n# %s\n' "$*"; }
+bold='' plain=''
+[ -t 1 ] && bold=$'\033[1m' plain=$'\033[0m'
+
+# What is told and what is printed keep their order only on one stream.
+exec 2>&1
+
+say() { printf '\n%s# %s%s\n' "$bold" "$*" "$plain"; }
+
 show() {
-    printf '$ %s\n' "$*"
-    bash -c "$*"
+    printf '%s$ %s%s\n' "$bold" "$1" "$plain"
+    bash -c "$1"
 }
 
-mkdir "$place/shop" && cd "$place/shop"
-git init --quiet --initial-branch=main
-git config user.name Ada && git config user.email ada@example.org
-printf 'def price(item):\n    return item["price"]\n\n\ndef total(cart):\n    return sum(price(item) for item in cart)\n' >shop.py
+mkdir -p "$place/shop/data"
+cd "$place/shop"
+cat >shop.py <<'PYTHON'
+def price(item):
+    return item["price"]
+
+
+def total(cart):
+    return sum(price(item) for item in cart)
+PYTHON
 printf 'colour = "plain"\n' >settings.toml
-mkdir -p data && printf 'apples 3\npears 5\n' >data/stock.txt
-git add . && git commit --quiet --message 'A small shop'
+printf 'apples 3\npears 5\n' >data/stock.txt
 
-say "A project, with nothing of it backed up."
-show ls -R
+say "A small project, nowhere backed up."
+show "ls . data"
 
-say "An agent's worst day, on a copy: try runs it isolated, shows what changed, throws it away."
-show "sandbox try --discard -- sh -c 'rm -rf data .git; echo hello >shop.py'"
+say "Somebody's worst day, on a copy: it runs isolated, shows what changed, and is thrown away."
+show "sandbox try --discard -- sh -c 'rm -rf data; echo oops > shop.py'"
+
 say "The project never noticed."
-show "ls -A && git status --short"
+show "ls . data"
 
-say "Something we may want to keep: a sandbox with a name."
+say "Now something we may want to keep: a sandbox with a name."
 show "sandbox create tidy"
-show "sandbox run tidy \"sed -i s/price/cost/g shop.py; echo 'plums 7' >>data/stock.txt; rm settings.toml\""
+show "sandbox run tidy 'sed -i s/price/cost/g shop.py; echo plums 7 >> data/stock.txt; rm settings.toml'"
 
-say "What would change, as a diff that git apply and patch accept."
+say "What changed, as a patch that git apply and patch accept."
 show "sandbox diff tidy --stat"
 show "sandbox diff tidy shop.py"
 
-say "Take a part of it: the plan first, then the change."
+say "Take a part of it: first the plan, then the change."
 show "sandbox promote tidy shop.py data --dry-run"
 show "sandbox promote tidy shop.py data --yes"
-show "git status --short"
+show "head -2 shop.py"
+
 say "The rest is still waiting in the sandbox."
 show "sandbox diff tidy --files"
 
-say "Changed our mind: the source gets back exactly what stood there."
+say "We changed our mind: the source gets back exactly what stood there."
 show "sandbox promote tidy --undo --yes"
-show "git status --short"
+show "head -2 shop.py"
 
 say "And away with it."
 show "sandbox discard tidy --force"
+
 say "That was the tour. The binary is $sandbox"
