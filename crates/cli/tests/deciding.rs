@@ -1,4 +1,5 @@
 //! `promote`, its undo, conflicts and choices; `try`.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod stage;
 

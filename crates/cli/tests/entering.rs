@@ -1,4 +1,5 @@
 //! `enter`, through a terminal, in three shells.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod stage;
 

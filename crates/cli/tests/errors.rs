@@ -3,6 +3,7 @@
 //! What must hold for each: one line that says what is wrong, causes below it, a hint where there is
 //! a way out, the right exit status, nothing printed to stdout. Paths of the test itself are
 //! filtered out; everything else is exact.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod stage;
 

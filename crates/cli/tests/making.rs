@@ -1,4 +1,5 @@
 //! `create`, `list`, `path`, `history`, `version`: making sandboxes and looking at them.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod stage;
 

@@ -1,4 +1,5 @@
 //! How the program behaves among others: pipes, colours, terminals, missing variables.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod stage;
 

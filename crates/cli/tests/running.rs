@@ -1,4 +1,5 @@
 //! `run`: what goes in and comes out untouched.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod stage;
 
