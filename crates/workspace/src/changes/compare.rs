@@ -2,7 +2,7 @@
 
 use std::io;
 
-use sandbox_model::{ChangeKind, EntryKind, Fingerprint, RelPath};
+use sandbox_model::{ChangeKind, EntryKind, Fingerprint, OverlayXattr, RelPath};
 
 use crate::base::unchanged;
 use crate::layer::{Contents, Touched};
@@ -26,10 +26,27 @@ pub(super) fn compare(
         EntryKind::CharDevice | EntryKind::BlockDevice if was.entry.rdev != now.entry.rdev => {
             Some(ChangeKind::Modified)
         }
-        _ if attributes(was) != attributes(now) || xattrs_changed => Some(ChangeKind::Mode),
+        _ if attributes_differ(view, path, was, now) || xattrs_changed => Some(ChangeKind::Mode),
         _ => None,
     };
     Ok(kind.map(|kind| (kind, xattrs_changed)))
+}
+
+/// Does the mode or the owner differ? The root's owner in an ordinary user's overlay is that of the
+/// layer's directory, which cannot be given to another's group; nobody inside can change it either.
+fn attributes_differ(
+    view: &View<'_>,
+    path: &RelPath,
+    was: &Fingerprint,
+    now: &Fingerprint,
+) -> bool {
+    let (mode, uid, gid) = attributes(was);
+    let owned_by_layer = path.is_root() && view.sandbox.meta.xattr == Some(OverlayXattr::User);
+    let was = match owned_by_layer {
+        true => (mode, now.entry.uid, now.entry.gid),
+        false => (mode, uid, gid),
+    };
+    was != attributes(now)
 }
 
 /// Mode and owner; a symlink's mode means nothing.
