@@ -1,5 +1,6 @@
 //! A random history, done in a sandbox and on a plain copy, leaves the same tree: as the sandbox
-//! shows it, as its change set tells it, and as its diff carries it.
+//! shows it, as its change set tells it, as its diff carries it, and in the source once it is promoted.
+//! Undo gives the original back, exactly.
 
 mod history;
 
@@ -7,6 +8,7 @@ use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use history::operation::{Moves, Operation, operation, perform};
 use history::tree::{self, Links, Tree};
@@ -18,11 +20,18 @@ use sandbox_model::{
 use sandbox_workspace::changes::{ChangeOptions, Renames, change_set};
 use sandbox_workspace::diff::{Colour, unified};
 use sandbox_workspace::progress::Silent;
+use sandbox_workspace::promote::{self, Backup, Resolutions, Selection};
 use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::undo::{Which, undo};
 use sandbox_workspace::{Root, Sandbox, View, base};
+
+/// A run is a fork without an exec, which keeps the locks of every other thread alive a while, so
+/// there is one world at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A source, a plain copy of it, and a sandbox.
 struct World {
+    _alone: MutexGuard<'static, ()>,
     dir: tempfile::TempDir,
     sandbox: Sandbox,
     original: Tree,
@@ -30,6 +39,7 @@ struct World {
 
 impl World {
     fn new(backend: BackendKind, seed: &[Operation]) -> World {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().join("source");
         std::fs::create_dir(&source).unwrap();
@@ -48,6 +58,7 @@ impl World {
         };
         let sandbox = root.create(&request, &mut Silent).unwrap();
         World {
+            _alone: alone,
             dir,
             sandbox,
             original: tree::read_directory(&source),
@@ -189,6 +200,54 @@ fn git_apply(dir: &Path, patch: &[u8]) {
     );
 }
 
+impl World {
+    /// Promotes everything; the source is then as the plain copy is, and the sandbox has no change.
+    fn promote(&mut self) {
+        let view = View::open(&self.sandbox).unwrap();
+        let plan = promote::plan(
+            &view,
+            &Selection::default(),
+            &Resolutions::default(),
+            &mut Silent,
+        )
+        .unwrap();
+        drop(view);
+        assert!(plan.conflicts.is_empty(), "{:?}", plan.conflicts);
+        let (refused, left_out) = (&plan.refused, &plan.left_out);
+        assert!(
+            refused.is_empty() && left_out.is_empty(),
+            "{refused:?} {left_out:?}"
+        );
+        promote::apply(&self.sandbox, plan, Backup::None, &mut Silent).unwrap();
+        let expected = tree::read_directory(&self.plain());
+        assert_eq!(
+            tree::read_directory(self.sandbox.source()),
+            expected,
+            "what was promoted"
+        );
+        let view = View::open(&self.sandbox).unwrap();
+        assert_eq!(
+            tree::read(view.workspace()),
+            expected,
+            "what the workspace still shows"
+        );
+        let left = change_set(&view, &ChangeOptions::default(), &mut Silent).unwrap();
+        assert_eq!(tree::said(&left.changes), [], "what is left to promote");
+        self.original = expected;
+    }
+
+    fn undo(&self) {
+        undo(
+            &self.sandbox.root,
+            self.sandbox.source(),
+            &Which::Latest,
+            &[],
+            &mut Silent,
+        )
+        .unwrap();
+    }
+}
+
 fn history(length: usize) -> impl Strategy<Value = Vec<Operation>> {
     proptest::collection::vec(operation(), 0..length)
 }
@@ -220,5 +279,50 @@ proptest! {
         world.check();
         world.run(&second);
         world.check();
+    }
+
+    #[test]
+    fn what_a_rootless_overlay_promotes_is_its_history(
+        seed in history(30),
+        first in history(12),
+        second in history(12),
+    ) {
+        promotes(World::overlay(OverlayXattr::User, &seed), &first, &second);
+    }
+
+    #[test]
+    fn what_an_overlay_of_real_root_promotes_is_its_history(
+        seed in history(30),
+        first in history(12),
+        second in history(12),
+    ) {
+        promotes(World::overlay(OverlayXattr::Trusted, &seed), &first, &second);
+    }
+}
+
+/// Two promotes, then both taken back.
+fn promotes(mut world: World, first: &[Operation], second: &[Operation]) {
+    let start = tree::exact(world.sandbox.source());
+    world.run(first);
+    world.promote();
+    let between = tree::exact(world.sandbox.source());
+    world.run(second);
+    world.check();
+    world.promote();
+    if tree::exact(world.sandbox.source()) != between {
+        world.undo();
+        assert_eq!(
+            tree::exact(world.sandbox.source()),
+            between,
+            "after the undo"
+        );
+    }
+    if between != start {
+        world.undo();
+        assert_eq!(
+            tree::exact(world.sandbox.source()),
+            start,
+            "after both undos"
+        );
     }
 }

@@ -55,6 +55,20 @@ impl ContentStore {
         Ok(BaseContent::Saved(name))
     }
 
+    /// Removes what was saved of these.
+    pub(super) fn remove(&self, contents: impl Iterator<Item = BaseContent>) -> io::Result<()> {
+        for content in contents {
+            let BaseContent::Saved(name) = content else {
+                continue;
+            };
+            match std::fs::remove_file(self.dir.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     fn create(&mut self) -> io::Result<(String, File)> {
         if self.next == 0 {
             make_private_dir(&self.dir)?;

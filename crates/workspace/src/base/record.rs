@@ -106,6 +106,7 @@ fn record_since(sandbox: &Sandbox, dir: &Path, began: Timestamp) -> io::Result<(
             began: margin(sandbox.meta.source_fs, began),
             now: coarse_now(),
         },
+        met: HashMap::new(),
         root: None,
         lines: String::new(),
     };
@@ -121,11 +122,17 @@ fn record_since(sandbox: &Sandbox, dir: &Path, began: Timestamp) -> io::Result<(
             format!("{}: {}", error.path, error.source),
         )
     })?;
-    if recorder.lines.is_empty() {
-        Ok(())
-    } else {
-        index::append(&index_path(dir), &recorder.lines)
+    let stale = recorder.drop_stale();
+    if !stale.is_empty() {
+        index::rewrite(&index_path(dir), &recorder.known)?;
+        recorder
+            .contents
+            .remove(stale.into_iter().map(|record| record.base.content))?;
     }
+    if recorder.lines.is_empty() {
+        return Ok(());
+    }
+    index::append(&index_path(dir), &recorder.lines)
 }
 
 /// One pass over a layer.
@@ -136,6 +143,8 @@ struct Recorder {
     contents: ContentStore,
     source: Tree,
     horizon: Horizon,
+    /// Paths of the layer: which were met, and whether the source shows through below them.
+    met: HashMap<RelPath, Below>,
     /// The root's own record, written once there is anything else to write.
     root: Option<Record>,
     lines: String,
@@ -158,6 +167,7 @@ impl Recorder {
             self.directories
                 .insert(touched.path.clone(), (was.ino, fresh));
         }
+        self.met.insert(touched.path.clone(), touched.below);
         let complete = touched.below == Below::Replaced;
         if let Some(known) = self.known.get(&touched.path) {
             return Ok(match (known.complete, complete) {
@@ -190,6 +200,20 @@ impl Recorder {
         } else {
             Descent::Over
         })
+    }
+
+    /// Forgets what is no longer in the layer: there the sandbox shows the live source again, and a
+    /// later touch is a first one.
+    fn drop_stale(&mut self) -> Vec<Record> {
+        let met = &self.met;
+        let is_stale = |path: &RelPath| {
+            let mut above = std::iter::successors(path.parent(), RelPath::parent);
+            !met.contains_key(path) && above.find_map(|dir| met.get(&dir)) == Some(&Below::Live)
+        };
+        self.known
+            .extract_if(|path, _| is_stale(path))
+            .map(|(_, record)| record)
+            .collect()
     }
 
     fn write(&mut self, path: &RelPath, record: &Record) {

@@ -92,23 +92,13 @@ impl BaseStore {
         make_private_dir(&self.dir)?;
         let _lock = lock(&self.dir)?;
         self.records = index::read(&index_path(&self.dir))?;
-        let mut gone = Vec::new();
-        for path in paths {
-            if let Some(Record {
-                base:
-                    Base {
-                        content: BaseContent::Saved(name),
-                        ..
-                    },
-                ..
-            }) = self.records.remove(path)
-            {
-                gone.push(name);
-            }
-        }
+        let mut contents = ContentStore::new(content_dir(&self.dir));
+        let gone: Vec<Record> = paths
+            .iter()
+            .filter_map(|path| self.records.remove(path))
+            .collect();
         if let Lower::Frozen { source, .. } = &self.lower {
             // The snapshot stays as it is, so the source's state has to be written over it.
-            let mut contents = ContentStore::new(content_dir(&self.dir));
             for path in paths {
                 let base = as_it_is(source, path, &mut contents)?;
                 let complete = base.entry.is_none();
@@ -116,13 +106,7 @@ impl BaseStore {
             }
         }
         index::rewrite(&index_path(&self.dir), &self.records)?;
-        for name in gone {
-            match std::fs::remove_file(content_dir(&self.dir).join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+        contents.remove(gone.into_iter().map(|record| record.base.content))
     }
 
     /// The tree that has what is not recorded.

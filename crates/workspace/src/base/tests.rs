@@ -234,3 +234,21 @@ fn a_forgotten_base_is_the_sources_own_again() {
     assert_eq!(fixture.listed(), ["M dir/inner"]);
     assert!(store.get(&RelPath::root()).is_some());
 }
+
+#[test]
+fn what_left_the_layer_is_forgotten() {
+    let fixture = Fixture::overlay(User, sample);
+    fixture.run(|root| {
+        fs::write(root.join("dir/inner"), "ours\n")?;
+        fs::write(root.join("file"), "ours\n")
+    });
+    // As a promote leaves it.
+    fs::remove_dir_all(fixture.sandbox.dir.join("upper/dir")).unwrap();
+    fixture.run(|_| Ok(()));
+    let store = store(&fixture);
+    assert_eq!(
+        (store.get(&path("dir")), store.get(&path("dir/inner"))),
+        (None, None)
+    );
+    assert!(store.get(&path("file")).is_some());
+}

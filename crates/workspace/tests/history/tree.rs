@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use sandbox_model::{Change, ChangeKind, EntryKind, RelPath};
+use sandbox_model::{Change, ChangeKind, EntryKind, RelPath, Timestamp};
 use sandbox_workspace::side::Side;
 
 /// Everything in a tree but its root.
@@ -83,6 +83,17 @@ pub fn read(side: &dyn Side) -> Tree {
 /// Reads a plain directory.
 pub fn read_directory(root: &Path) -> Tree {
     read(&sandbox_workspace::tree::Tree::open(root).unwrap())
+}
+
+/// A plain directory to the last detail: also inodes, and the times of what is no directory.
+pub fn exact(root: &Path) -> BTreeMap<RelPath, (Node, u64, Option<Timestamp>)> {
+    let source = sandbox_workspace::tree::Tree::open(root).unwrap();
+    let detail = |(path, node): (RelPath, Node)| {
+        let found = source.stat(&path).unwrap().unwrap();
+        let time = (node.kind != EntryKind::Directory).then_some(found.entry.mtime);
+        (path, (node, found.ino, time))
+    };
+    read(&source).into_iter().map(detail).collect()
 }
 
 /// What a patch carries: files with contents and whether they run, and symlinks.
