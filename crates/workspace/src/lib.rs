@@ -13,6 +13,7 @@ pub mod content;
 pub mod diff;
 pub mod discard;
 pub mod drift;
+pub mod garbage;
 pub mod history;
 pub mod layer;
 pub mod lock;

@@ -21,6 +21,17 @@ pub struct Lock {
     /// The locked file. A launcher hands a duplicate to the sandbox's init, so that the sandbox stays
     /// busy until its last process is gone.
     pub fd: OwnedFd,
+    sharing: Sharing,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child that another thread is just starting has a duplicate until it execs. A shared
+        // lock is meant to live on in such a duplicate; an exclusive one is over now.
+        if self.sharing == Sharing::Exclusive {
+            let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
+        }
+    }
 }
 
 /// With whom a lock is shared.
@@ -75,14 +86,7 @@ impl Lock {
             };
             rustix::fs::futimens(fd.as_fd(), &times)?;
         }
-        Ok(Lock { fd })
-    }
-
-    /// A second handle on the same lock: it is released when both are gone.
-    pub fn try_clone(&self) -> io::Result<Lock> {
-        Ok(Lock {
-            fd: self.fd.try_clone()?,
-        })
+        Ok(Lock { fd, sharing })
     }
 }
 
@@ -128,13 +132,17 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_keeps_the_lock() {
+    fn a_duplicate_keeps_a_shared_lock_but_no_exclusive_one() {
         let dir = tempfile::tempdir().unwrap();
-        let lock = Lock::take(dir.path(), Sharing::Shared, Use::Marked).unwrap();
-        let kept = lock.try_clone().unwrap();
+        let take = |sharing| Lock::take(dir.path(), sharing, Use::Marked);
+        let lock = take(Sharing::Shared).unwrap();
+        let kept = lock.fd.try_clone().unwrap();
         drop(lock);
-        assert!(Lock::take(dir.path(), Sharing::Exclusive, Use::Marked).is_err());
+        assert!(take(Sharing::Exclusive).is_err());
         drop(kept);
-        Lock::take(dir.path(), Sharing::Exclusive, Use::Marked).unwrap();
+        let alone = take(Sharing::Exclusive).unwrap();
+        let _inherited = alone.fd.try_clone().unwrap();
+        drop(alone);
+        take(Sharing::Shared).unwrap();
     }
 }

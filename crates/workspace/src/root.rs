@@ -270,7 +270,7 @@ impl Root {
         })();
         if built.is_err() {
             // The first error is the one to tell; what stays here is swept by the next create.
-            let _ = crate::discard::delete(&root, hidden.as_bytes());
+            let _ = crate::discard::delete(&root, &self.path, hidden.as_bytes());
         }
         built
     }
@@ -347,7 +347,8 @@ impl Root {
     /// Removes what creates that were killed left behind.
     pub(crate) fn sweep(&self, root: &Dir) -> Result<(), RootError> {
         for leftover in self.leftovers(root)? {
-            crate::discard::delete(root, &leftover).map_err(|e| self.failed("clean", e))?;
+            crate::discard::delete(root, &self.path, &leftover)
+                .map_err(|e| self.failed("clean", e))?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use sandbox_model::{Class, EntryKind, Failure, RelPath, SandboxName, WorkspaceMo
 use thiserror::Error;
 
 use crate::backend::backend;
+use crate::checkpoint;
 use crate::lock::{self, Lock, Sharing, Use};
 use crate::meta::Meta;
 use crate::root::Root;
@@ -134,6 +135,23 @@ impl Sandbox {
     }
 
     fn lock(&self, sharing: Sharing, usage: Use) -> Result<Lock, SandboxError> {
+        let lock = self.take_lock(sharing, usage)?;
+        if !self.dir.join(checkpoint::ANNOUNCED).exists() {
+            return Ok(lock);
+        }
+        // A rollback was killed half way: finish it alone, then lock as asked.
+        drop(lock);
+        let alone = self.take_lock(Sharing::Exclusive, Use::Marked)?;
+        checkpoint::finish_rollback(&self.dir).map_err(|source| SandboxError::Io {
+            operation: "finish the rollback of",
+            path: self.dir.clone(),
+            source,
+        })?;
+        drop(alone);
+        self.take_lock(sharing, usage)
+    }
+
+    fn take_lock(&self, sharing: Sharing, usage: Use) -> Result<Lock, SandboxError> {
         Lock::take(&self.dir, sharing, usage).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => SandboxError::Busy {
                 name: self.name().clone(),

@@ -127,6 +127,18 @@ impl Area {
         Ok(SourceLock(file, root))
     }
 
+    /// Keeps other transactions of this root away while what is kept is cleaned; `None` when one
+    /// is under way.
+    pub fn lock_kept(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(self.dir.fd(), LOCK, flags, Mode::RUSR | Mode::WUSR)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     /// A name for a transaction that sorts by time.
     pub fn new_id(&self) -> io::Result<String> {
         loop {

@@ -20,9 +20,18 @@ pub(crate) fn prune(area: &Area) -> Result<(), PromoteError> {
 }
 
 fn prune_area(area: &Area) -> io::Result<()> {
+    for id in expired(area)? {
+        area.delete(&id)?;
+    }
+    Ok(())
+}
+
+/// The transactions that are kept too long, and rubbish, in the order in which they can be deleted.
+pub(crate) fn expired(area: &Area) -> io::Result<Vec<String>> {
     let horizon = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * KEEP_DAYS);
     let pending = area.pending()?.map(|pending| pending.id);
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut expired = Vec::new();
     for id in area
         .ids()?
         .into_iter()
@@ -30,7 +39,7 @@ fn prune_area(area: &Area) -> io::Result<()> {
     {
         let dir = area.transaction(&id)?;
         let (Ok(Some(journal)), Ok(Some(_))) = (Journal::read(&dir), Committed::read(&dir)) else {
-            area.delete(&id)?;
+            expired.push(id);
             continue;
         };
         let head = match journal.stage {
@@ -42,14 +51,12 @@ fn prune_area(area: &Area) -> io::Result<()> {
         family.latest = family.latest.max(Some(journal.at));
     }
     let surplus = families.len().saturating_sub(KEEP_COUNT);
-    for (index, family) in families.values().enumerate() {
+    for (index, family) in families.into_values().enumerate() {
         if index < surplus || family.latest.is_some_and(|latest| latest < horizon) {
-            for id in family.members.iter().rev() {
-                area.delete(id)?;
-            }
+            expired.extend(family.members.into_iter().rev());
         }
     }
-    Ok(())
+    Ok(expired)
 }
 
 #[derive(Default)]

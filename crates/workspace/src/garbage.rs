@@ -1,0 +1,274 @@
+//! What could be cleaned.
+//!
+//! Finding and cleaning are apart, so that what is shown is what is cleaned. Unpromoted work is
+//! never garbage: a stale sandbox is reported with what it holds, and cleaned only when that is
+//! nothing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use sandbox_model::SandboxName;
+
+use crate::changes::{ChangeOptions, change_set};
+use crate::discard::{self, TRASH};
+use crate::progress::{Progress, Silent};
+use crate::promote::area::Area;
+use crate::promote::retention;
+use crate::root::{Root, RootError};
+use crate::sandbox::disk_use;
+use crate::tree::Dir;
+use crate::view::View;
+
+/// Something that could be cleaned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Garbage {
+    /// What it is.
+    pub kind: GarbageKind,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Disk space it uses, in bytes.
+    pub size: u64,
+}
+
+/// What can be garbage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GarbageKind {
+    /// Discarded, but not wholly deleted.
+    Discarded,
+    /// The remains of a create that was interrupted.
+    Interrupted,
+    /// Pre-images of a promote that is longer ago than they are kept.
+    Expired,
+    /// A sandbox that nobody used for long.
+    Stale {
+        /// Which.
+        name: SandboxName,
+        /// Since when.
+        unused: Duration,
+        /// What it holds.
+        holds: Holds,
+    },
+}
+
+/// What a stale sandbox holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Nothing that is not in the source.
+    Nothing,
+    /// This many changes that were not promoted.
+    Changes(usize),
+    /// It cannot be told: its source is gone, or it is in use or damaged.
+    Unknown,
+}
+
+impl Garbage {
+    /// May it be cleaned without losing work?
+    pub fn is_safe(&self) -> bool {
+        match &self.kind {
+            GarbageKind::Discarded | GarbageKind::Interrupted | GarbageKind::Expired => true,
+            GarbageKind::Stale { holds, .. } => *holds == Holds::Nothing,
+        }
+    }
+}
+
+/// Looks for garbage. Sandboxes unused for longer than `stale` are reported too.
+pub fn find(root: &Root, stale: Duration) -> Result<Vec<Garbage>, RootError> {
+    let failed = |source| RootError::Io {
+        operation: "look through",
+        path: root.path().to_owned(),
+        source,
+    };
+    let dir = root.dir()?;
+    let mut found = Vec::new();
+    let mut add = |kind, path: PathBuf| {
+        // What vanishes while one looks at it needs no cleaning.
+        if let Ok(size) = disk_use(&path) {
+            found.push(Garbage { kind, path, size });
+        }
+    };
+    if let Ok(trash) = dir.open_dir(TRASH.as_bytes()) {
+        for entry in trash.entries().map_err(failed)? {
+            add(
+                GarbageKind::Discarded,
+                root.path().join(TRASH).join(name_of(&entry.name)),
+            );
+        }
+    }
+    for name in root.leftovers(&dir)? {
+        add(GarbageKind::Interrupted, root.path().join(name_of(&name)));
+    }
+    for (area, id) in expired(root).map_err(failed)? {
+        add(GarbageKind::Expired, area.path.join(id));
+    }
+    for name in root.names()? {
+        if let Some((unused, holds)) = staleness(root, &name, stale) {
+            let path = root.path().join(name.as_str());
+            add(
+                GarbageKind::Stale {
+                    name,
+                    unused,
+                    holds,
+                },
+                path,
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// Cleans one finding. What is not safe to clean, or has come to use meanwhile, is left alone:
+/// `false`.
+pub fn clean(
+    root: &Root,
+    garbage: &Garbage,
+    progress: &mut dyn Progress,
+) -> Result<bool, RootError> {
+    let failed = |source| RootError::Io {
+        operation: "clean",
+        path: garbage.path.clone(),
+        source,
+    };
+    match &garbage.kind {
+        GarbageKind::Discarded => discard::empty_trash(root).map_err(failed)?,
+        GarbageKind::Interrupted => root.sweep(&root.dir()?)?,
+        GarbageKind::Expired => return clean_expired(root, &garbage.path).map_err(failed),
+        GarbageKind::Stale { name, .. } => {
+            let still = staleness(root, name, Duration::ZERO);
+            if !garbage.is_safe() || still.is_none_or(|(_, holds)| holds != Holds::Nothing) {
+                return Ok(false);
+            }
+            let sandbox = root.sandbox(name.as_str())?;
+            return match discard::discard(sandbox, progress) {
+                Ok(()) => Ok(true),
+                Err(crate::sandbox::SandboxError::Io { source, .. }) => Err(failed(source)),
+                // Somebody came to use it.
+                Err(_) => Ok(false),
+            };
+        }
+    }
+    Ok(true)
+}
+
+/// Deletes the transaction at `path` if it is still expired when nobody is at work there.
+fn clean_expired(root: &Root, path: &Path) -> io::Result<bool> {
+    let is_it = |(area, id): &(Area, String)| area.path.join(id) == path;
+    let Some((area, id)) = expired(root)?.into_iter().find(is_it) else {
+        return Ok(false);
+    };
+    let Some(_lock) = area.lock_kept()? else {
+        return Ok(false);
+    };
+    if !retention::expired(&area)?.contains(&id) {
+        return Ok(false);
+    }
+    area.delete(&id)?;
+    Ok(true)
+}
+
+/// For how long the sandbox was unused, if that is longer than `limit`, and what it holds.
+fn staleness(root: &Root, name: &SandboxName, limit: Duration) -> Option<(Duration, Holds)> {
+    let sandbox = root.sandbox(name.as_str()).ok()?;
+    let used = sandbox.last_used().ok()?;
+    let unused = SystemTime::now().duration_since(used).unwrap_or_default();
+    if unused < limit {
+        return None;
+    }
+    // Shared with readers; a run holds it too, but then the time says that it is in use.
+    let Ok(_lock) = sandbox.lock_glance() else {
+        return Some((unused, Holds::Unknown));
+    };
+    let changes = View::open(&sandbox)
+        .and_then(|view| change_set(&view, &ChangeOptions::default(), &mut Silent));
+    let holds = match changes {
+        Ok(changes) if changes.is_empty() => Holds::Nothing,
+        Ok(changes) => Holds::Changes(changes.changes.len()),
+        Err(_) => Holds::Unknown,
+    };
+    Some((unused, holds))
+}
+
+/// Transactions that are kept for longer than they should be.
+fn expired(root: &Root) -> io::Result<Vec<(Area, String)>> {
+    let path = root.path().join(".undo");
+    let undo = match Dir::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        undo => undo?,
+    };
+    let mut found = Vec::new();
+    for entry in undo.entries()? {
+        let open = || -> io::Result<Area> {
+            Ok(Area {
+                dir: undo.open_dir(&entry.name)?,
+                path: path.join(name_of(&entry.name)),
+            })
+        };
+        for id in retention::expired(&open()?)? {
+            found.push((open()?, id));
+        }
+    }
+    Ok(found)
+}
+
+fn name_of(name: &[u8]) -> &std::ffi::OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use sandbox_model::{BackendChoice, BackendKind, Settings};
+
+    use super::*;
+    use crate::root::CreateRequest;
+
+    fn root() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("project")).unwrap();
+        let root = Root::open(&dir.path().join("root")).unwrap();
+        for name in ["clean", "dirty"] {
+            let request = CreateRequest {
+                name: Some(name.parse().unwrap()),
+                source: dir.path().join("project"),
+                backend: BackendChoice::Only(BackendKind::Overlay),
+                settings: Settings::default(),
+            };
+            root.create(&request, &mut Silent).unwrap();
+        }
+        fs::write(root.path().join("dirty/upper/new"), "work").unwrap();
+        (dir, root)
+    }
+
+    #[test]
+    fn remains_are_found_and_cleaned() {
+        let (_dir, root) = root();
+        fs::create_dir_all(root.path().join(".trash/gone-1/upper")).unwrap();
+        fs::create_dir_all(root.path().join(".new-1")).unwrap();
+        fs::write(root.path().join(".new-1/lock"), "").unwrap();
+        let found = find(&root, Duration::from_secs(3600)).unwrap();
+        let kinds: Vec<_> = found.iter().map(|garbage| garbage.kind.clone()).collect();
+        assert_eq!(kinds, [GarbageKind::Discarded, GarbageKind::Interrupted]);
+        for garbage in &found {
+            assert!(clean(&root, garbage, &mut Silent).unwrap());
+            assert!(!garbage.path.exists());
+        }
+        assert_eq!(find(&root, Duration::from_secs(3600)).unwrap(), []);
+    }
+
+    #[test]
+    fn unpromoted_work_is_reported_and_never_cleaned() {
+        let (_dir, root) = root();
+        let found = find(&root, Duration::ZERO).unwrap();
+        assert_eq!(found.len(), 2);
+        for garbage in &found {
+            let cleaned = clean(&root, garbage, &mut Silent).unwrap();
+            assert_eq!(cleaned, garbage.path.ends_with("clean"));
+        }
+        assert_eq!(
+            fs::read(root.path().join("dirty/upper/new")).unwrap(),
+            b"work"
+        );
+        assert!(!root.path().join("clean").exists());
+    }
+}
