@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::process::{PATIENCE, readable};
+use crate::process::{PATIENCE, await_exit, readable};
 
 /// Our end of a pseudo-terminal, and what was read from it.
 #[derive(Debug)]
@@ -65,6 +66,24 @@ impl Terminal {
                 "{text:?} was never shown, but: {}",
                 self.shown()
             );
+        }
+    }
+
+    /// Waits for `child` to end, reading so that it never blocks on a full terminal.
+    #[track_caller]
+    pub fn until_end(&mut self, child: &mut Child) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.shown();
+            if let Some(status) = child.try_wait().expect("a child can be waited for") {
+                return status;
+            }
+            if Instant::now() > deadline {
+                let _ = child.kill();
+                let _ = child.wait();
+                panic!("it did not end; it showed {}", self.shown());
+            }
+            await_exit(Pid::from_child(child), Duration::from_millis(20));
         }
     }
 

@@ -202,11 +202,7 @@ as_both! {
             terminal.wait_for("dir/file");
             terminal.enter(answer);
             terminal.enter("y\n");
-            while child.try_wait().unwrap().is_none() {
-                terminal.shown();
-                let pid = rustix::process::Pid::from_child(&child);
-                sandbox_tests::await_exit(pid, std::time::Duration::from_millis(20));
-            }
+            terminal.until_end(&mut child);
             let now = fs::read_to_string(fixture.source().join("dir/file")).unwrap();
             assert!(now.contains(expected), "{answer:?}: {now}\n{}", terminal.shown());
         }

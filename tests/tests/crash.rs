@@ -265,12 +265,18 @@ as_both! {
 fn a_process_killed_inside_is_only_its_own_end() {
     let fixture = Fixture::new(User::Tester);
     fixture.create(&[]);
-    let mut run = fixture.start(["run", BOX, "sh", "-c", "echo up; cat; echo on"]);
+    let mut run = fixture.start([
+        "run",
+        BOX,
+        "sh",
+        "-c",
+        "sleep 1000 & echo up; wait $!; echo on",
+    ]);
     run.wait_for("up");
     let inner = marked_processes(fixture.mark())
         .into_iter()
-        .find(|(_, command)| command.starts_with("cat"))
-        .expect("cat runs inside")
+        .find(|(_, command)| command.starts_with("sleep"))
+        .expect("sleep runs inside")
         .0;
     rustix::process::kill_process(inner, Signal::KILL).unwrap();
     let outcome = Running::end(run);

@@ -303,11 +303,7 @@ open('plain', 'wb').write(b'one\n\x1b]0;0wned\x07\x1b[2J\x1b[31mtwo\r\x08\x7f\n'
             let mut terminal = sandbox_tests::Terminal::open();
             let mut command = fixture.command(arguments);
             let mut child = terminal.attach(&mut command).spawn().unwrap();
-            while child.try_wait().unwrap().is_none() {
-                terminal.shown();
-                let pid = rustix::process::Pid::from_child(&child);
-                sandbox_tests::await_exit(pid, std::time::Duration::from_millis(20));
-            }
+            terminal.until_end(&mut child);
             if let Some(found) = speaks_to_terminals(&terminal.bytes()) {
                 panic!("sandbox {arguments:?} let through: {found}\n{:?}", terminal.shown());
             }

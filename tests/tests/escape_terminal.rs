@@ -16,17 +16,7 @@ fn on_terminal(fixture: &Fixture, command: &[&str]) -> (String, String) {
         .attach(&mut wrapped)
         .spawn()
         .expect("start on a terminal");
-    let status = loop {
-        // Reading keeps the other side from blocking on a full terminal.
-        terminal.shown();
-        if let Some(status) = child.try_wait().expect("wait") {
-            break status;
-        }
-        sandbox_tests::await_exit(
-            rustix::process::Pid::from_child(&child),
-            std::time::Duration::from_millis(50),
-        );
-    };
+    let status = terminal.until_end(&mut child);
     let shown = terminal.shown();
     let pushed = terminal.pending_input();
     (format!("{shown}({status})"), pushed)
