@@ -79,7 +79,7 @@ const INO_LOOKUP_USER: libc::Ioctl = request(READ | WRITE, 62, size_of::<LookupA
 
 /// Performs `request` on `fd` with `argument`.
 fn ioctl<T>(fd: BorrowedFd<'_>, request: libc::Ioctl, argument: &mut T) -> io::Result<()> {
-    debug_assert_eq!((request as u64 >> 16) & 0x3fff, size_of::<T>() as u64);
+    debug_assert_eq!((request >> 16) & 0x3fff, size_of::<T>() as libc::Ioctl);
     // SAFETY: the kernel reads and writes at most as many bytes at `argument` as the request's
     // number says, which is the size of `T`, a plain structure valid for every bit pattern.
     match unsafe { libc::ioctl(fd.as_raw_fd(), request, std::ptr::from_mut(argument)) } {
