@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Resource, Rlimit, Signal};
 use sandbox_linux::landlock::{Domain, Grant};
 use sandbox_linux::seccomp::{self, Instruction};
 use sandbox_linux::signal::{self, Mask};
@@ -67,7 +67,10 @@ pub fn become_it(
     capabilities::drop_all().map_err(Step::Privileges.failed())?;
     domain.enter().map_err(Step::Landlock.failed())?;
     exec::close_on_exec_from(3).map_err(Step::Privileges.failed())?;
-    signal::default_action(rustix::process::Signal::PIPE.as_raw());
+    // Where there is no PID namespace, this is what ends the command with its init.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Step::Lifeline.failed()(error.into()))?;
+    signal::default_action(Signal::PIPE.as_raw());
     signal::restore(&prepared.mask).map_err(Step::Privileges.failed())?;
     seccomp::attach(&prepared.filter).map_err(Step::Filter.failed())?;
     prepared.command.exec().map_err(Step::Exec.failed())

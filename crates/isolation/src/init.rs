@@ -47,6 +47,15 @@ pub struct Task {
     pub prepared: Prepared,
 }
 
+/// What an init without namespaces is to do.
+#[derive(Debug)]
+pub struct Alone {
+    /// Wait until the launcher has put the limits in place.
+    pub wait_for_limits: bool,
+    /// The command.
+    pub prepared: Prepared,
+}
+
 /// What listens inside an isolated network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listeners {
@@ -95,8 +104,13 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
         // Before there is a child to miss.
         signal::block(&[Signal::CHILD.as_raw()]).map_err(Step::Fork.failed())?;
     }
+    let namespaces = match task.privileged {
+        true => Namespaces::NEWUSER,
+        false => Namespaces::empty(),
+    };
     let command = start_command(
-        task,
+        &task.prepared,
+        namespaces,
         terminal.as_ref().map(|terminal| terminal.slave.as_fd()),
     )?;
     let mut descriptors = vec![command.pidfd.as_fd()];
@@ -104,6 +118,48 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
     descriptors.extend(listeners.iter().map(AsFd::as_fd));
     control::send_ready(control, &descriptors).map_err(Step::Lifeline.failed())?;
     Ok(command)
+}
+
+/// Runs as an ordinary process until the command has ended, and then ends what the command left.
+pub fn run_alone(task: &Alone, control: &OwnedFd) -> i32 {
+    let started = || -> Result<Child, Failed> {
+        lifeline(control).map_err(Step::Lifeline.failed())?;
+        // Orphans of the command come to us, so that they can be ended with it.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| Step::Lifeline.failed()(error.into()))?;
+        if task.wait_for_limits {
+            message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
+        }
+        let command = start_command(&task.prepared, Namespaces::empty(), None)?;
+        control::send_ready(control, &[command.pidfd.as_fd()]).map_err(Step::Lifeline.failed())?;
+        Ok(command)
+    };
+    let outcome = match started() {
+        Err(failed) => control::send_failed(control, &failed),
+        Ok(command) => reap(command.pid).and_then(|status| {
+            end_orphans();
+            control::send_ended(control, status)
+        }),
+    };
+    i32::from(outcome.is_err())
+}
+
+/// Kills what was left, again until nothing is: whoever is killed may leave children to us.
+fn end_orphans() {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    loop {
+        let left = crate::processes::tree(own);
+        for stat in left.iter().skip(1) {
+            if let Some(pid) = Pid::from_raw(stat.pid) {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            // No children are left.
+            Err(_) => return,
+        }
+    }
 }
 
 /// Dies with the launcher, even if the launcher was gone before this could be asked for.
@@ -165,14 +221,18 @@ fn open_terminal() -> io::Result<terminal::Terminal> {
 }
 
 /// Forks the command's process and waits until it has become the command.
-fn start_command(task: &Task, slave: Option<BorrowedFd<'_>>) -> Result<Child, Failed> {
+fn start_command(
+    prepared: &Prepared,
+    namespaces: Namespaces,
+    slave: Option<BorrowedFd<'_>>,
+) -> Result<Child, Failed> {
     let (ours, theirs) = message::pair().map_err(Step::Fork.failed())?;
-    let (namespaces, mapped) = match task.privileged {
-        true => (Namespaces::NEWUSER, Mapped::ByInit),
-        false => (Namespaces::empty(), Mapped::Already),
+    let mapped = match namespaces.contains(Namespaces::NEWUSER) {
+        true => Mapped::ByInit,
+        false => Mapped::Already,
     };
     let child = clone(namespaces, Parent::Caller, ours, || {
-        let Err(failed) = become_it(&task.prepared, theirs.as_fd(), slave, mapped);
+        let Err(failed) = become_it(prepared, theirs.as_fd(), slave, mapped);
         let _ = message::send(&theirs, &failed.encode(), &[]);
         1
     });

@@ -20,6 +20,7 @@ use crate::control::{self, Report};
 use crate::explain;
 use crate::facts::{self, Facts};
 use crate::init::{self, Listeners, Task};
+use crate::leftovers::Leftovers;
 use crate::limits::Enforcer;
 use crate::network::{self, Doors, Gate, NetworkError, PROXY_PORT, Published, proxy_variables};
 use crate::perform::Host;
@@ -27,6 +28,7 @@ use crate::plan;
 use crate::policy::{Policy, Terminal};
 use crate::runs::{Donor, LaunchLock, LiveRun, Record, Runs};
 use crate::step::Failed;
+use crate::wait::Parts;
 pub use crate::wait::{Ended, Run, Status};
 
 /// Why a command could not be started. Nothing is left behind.
@@ -262,6 +264,7 @@ struct Started {
     descriptors: Vec<OwnedFd>,
     door: Option<OwnedFd>,
     published: Published,
+    leftovers: Leftovers,
 }
 
 fn attempt(
@@ -303,6 +306,10 @@ fn attempt(
                 descriptors,
                 door,
                 published,
+                leftovers: match donor {
+                    None => Leftovers::of(&task.plan),
+                    Some(_) => Leftovers::default(),
+                },
             }));
         }
         Ok(Report::Failed(failed)) => explain(policy, &task, failed),
@@ -438,6 +445,7 @@ fn finish(
         descriptors,
         door,
         published,
+        leftovers,
     } = started;
     let mut descriptors = descriptors.into_iter();
     let command = descriptors.next();
@@ -463,9 +471,17 @@ fn finish(
             return Err(step("open the network gate")(error));
         }
     };
-    Ok(Run::new(
-        init, control, command, master, gate, record, enforcer, mask,
-    ))
+    Ok(Run::new(Parts {
+        init,
+        control,
+        command,
+        master,
+        gate,
+        record,
+        enforcer,
+        leftovers,
+        mask,
+    }))
 }
 
 /// Opens the gate with the `listeners` that the init made inside.

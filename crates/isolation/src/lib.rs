@@ -16,6 +16,7 @@ pub mod home;
 mod init;
 mod join;
 pub mod launch;
+mod leftovers;
 pub mod limits;
 pub mod network;
 mod pause;

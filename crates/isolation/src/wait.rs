@@ -11,6 +11,7 @@ use sandbox_linux::signal::{self, Received, Signals};
 
 use crate::control::{self, Report};
 use crate::launch::{Blocked, SIGNALS};
+use crate::leftovers::Leftovers;
 use crate::limits::Enforcer;
 use crate::network::{Gate, Refused};
 use crate::runs::Record;
@@ -28,8 +29,23 @@ pub struct Run {
     gate: Option<Gate>,
     record: Record,
     enforcer: Enforcer,
+    leftovers: Leftovers,
     mask: Blocked,
     reaped: bool,
+}
+
+/// What a run is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) init: Child,
+    pub(crate) control: OwnedFd,
+    pub(crate) command: Option<OwnedFd>,
+    pub(crate) master: Option<OwnedFd>,
+    pub(crate) gate: Option<Gate>,
+    pub(crate) record: Record,
+    pub(crate) enforcer: Enforcer,
+    pub(crate) leftovers: Leftovers,
+    pub(crate) mask: Blocked,
 }
 
 /// How a command ended.
@@ -55,19 +71,23 @@ pub enum Status {
 }
 
 impl Run {
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn new(
-        init: Child,
-        control: OwnedFd,
-        command: Option<OwnedFd>,
-        master: Option<OwnedFd>,
-        gate: Option<Gate>,
-        record: Record,
-        enforcer: Enforcer,
-        mask: Blocked,
-    ) -> Run {
+    pub(crate) fn new(parts: Parts) -> Run {
+        let Parts {
+            init,
+            control,
+            command,
+            master,
+            gate,
+            record,
+            ..
+        } = parts;
+        let Parts {
+            enforcer,
+            leftovers,
+            mask,
+            ..
+        } = parts;
         let window = master.as_ref().and_then(|master| master.try_clone().ok());
-        let reaped = false;
         Run {
             master,
             init,
@@ -77,8 +97,9 @@ impl Run {
             gate,
             record,
             enforcer,
+            leftovers,
             mask,
-            reaped,
+            reaped: false,
         }
     }
 
@@ -100,9 +121,9 @@ impl Run {
     pub fn wait(mut self) -> io::Result<Ended> {
         let signals = Signals::open(&SIGNALS)?;
         let mut over_size = None;
-        let mut next_check = self.enforcer.next_check();
         let status = loop {
-            if self.wake(&signals, next_check)? {
+            let due = [self.enforcer.next_check(), self.leftovers.due()];
+            if self.wake(&signals, due.into_iter().flatten().min())? {
                 match control::receive(&self.control)? {
                     Report::Ended(status) => break status,
                     // Killed from outside, or by a stop.
@@ -113,14 +134,17 @@ impl Run {
             while let Some(received) = signals.next()? {
                 self.pass_on(received);
             }
-            if next_check.is_some_and(|time| Instant::now() >= time) {
+            if is_due(self.leftovers.due()) {
+                self.leftovers.remove();
+            }
+            if is_due(self.enforcer.next_check()) {
                 over_size = self.enforcer.over_size();
                 if over_size.is_some() {
                     self.init.kill();
                 }
-                next_check = self.enforcer.next_check();
             }
         };
+        self.leftovers.remove_sometimes();
         self.reap();
         // Ctrl-C reached us as well as the command; unblocked, it would end us before our caller has
         // recorded anything.
@@ -196,6 +220,10 @@ impl Drop for Run {
         self.enforcer.release();
         let _ = &self.mask;
     }
+}
+
+fn is_due(time: Option<Instant>) -> bool {
+    time.is_some_and(|time| Instant::now() >= time)
 }
 
 fn remaining(duration: Duration) -> Timespec {
