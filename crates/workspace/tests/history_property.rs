@@ -282,6 +282,28 @@ proptest! {
     }
 
     #[test]
+    fn a_copy_tells_its_history(
+        seed in history(30),
+        first in history(12),
+        second in history(12),
+    ) {
+        let world = World::new(BackendKind::Copy, &seed);
+        world.run(&first);
+        world.check();
+        world.run(&second);
+        world.check();
+    }
+
+    #[test]
+    fn what_a_copy_promotes_is_its_history(
+        seed in history(30),
+        first in history(12),
+        second in history(12),
+    ) {
+        promotes(World::new(BackendKind::Copy, &seed), &first, &second);
+    }
+
+    #[test]
     fn what_a_rootless_overlay_promotes_is_its_history(
         seed in history(30),
         first in history(12),

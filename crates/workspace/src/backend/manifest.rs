@@ -66,6 +66,11 @@ impl Manifest {
         self.entries.iter().cloned()
     }
 
+    /// Where in [`Manifest::entries`] `path` is.
+    pub fn position(&self, path: &RelPath) -> Option<usize> {
+        self.find(path).ok()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -11,6 +11,7 @@
 //! decision.
 
 mod contents;
+mod copied;
 mod index;
 mod record;
 mod store;

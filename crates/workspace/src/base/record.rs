@@ -16,6 +16,7 @@ use super::contents::ContentStore;
 use super::index::{self, Record, Records};
 use super::store::{content_dir, index_path, lock, make_private_dir, store_dir};
 use super::{Base, BaseContent, unchanged};
+use crate::backend::copy::Manifest;
 use crate::layer::{Below, Contents, Descent, Layer, LayerError, Touched};
 use crate::meta::coarse_now;
 use crate::sandbox::Sandbox;
@@ -110,11 +111,19 @@ fn record_since(sandbox: &Sandbox, dir: &Path, began: Timestamp) -> io::Result<(
         root: None,
         lines: String::new(),
     };
+    let manifest = match sandbox.meta.backend {
+        BackendKind::Copy => Some(Manifest::load(&sandbox.dir)?),
+        BackendKind::Overlay | BackendKind::Btrfs => None,
+    };
     let visited = layer.walk(&mut |touched| {
         let path = touched.path.clone();
-        recorder
-            .visit(touched)
-            .map_err(|source| LayerError { path, source })
+        let visited = match &manifest {
+            Some(manifest) => recorder
+                .visit_copied(manifest, touched)
+                .map(|()| Descent::Into),
+            None => recorder.visit(touched),
+        };
+        visited.map_err(|source| LayerError { path, source })
     });
     visited.map_err(|error| {
         io::Error::new(
@@ -122,7 +131,7 @@ fn record_since(sandbox: &Sandbox, dir: &Path, began: Timestamp) -> io::Result<(
             format!("{}: {}", error.path, error.source),
         )
     })?;
-    let stale = recorder.drop_stale();
+    let stale = recorder.drop_stale(manifest.as_ref());
     if !stale.is_empty() {
         index::rewrite(&index_path(dir), &recorder.known)?;
         recorder
@@ -158,6 +167,37 @@ enum Freshness {
 }
 
 impl Recorder {
+    /// Of a copy only contents are kept, and only while the source still has them; the rest is in
+    /// the manifest.
+    fn visit_copied(&mut self, manifest: &Manifest, touched: Touched) -> io::Result<()> {
+        let path = touched.path.clone();
+        let Some(copied) = manifest.get(&path).map(|known| known.source) else {
+            return Ok(());
+        };
+        let saved = self.known.get(&path).and_then(|known| known.base.entry);
+        if touched.now.is_none() || saved == Some(copied) {
+            return Ok(());
+        }
+        if self
+            .source
+            .stat(&path)?
+            .is_some_and(|now| unchanged(&copied, &now))
+        {
+            let base = self.first_look(&Touched {
+                was: Some(copied),
+                ..touched
+            })?;
+            self.write(
+                &path,
+                &Record {
+                    base,
+                    complete: false,
+                },
+            );
+        }
+        Ok(())
+    }
+
     fn visit(&mut self, touched: Touched) -> io::Result<Descent> {
         if let Some(was) = touched
             .was
@@ -204,14 +244,18 @@ impl Recorder {
 
     /// Forgets what is no longer in the layer: there the sandbox shows the live source again, and a
     /// later touch is a first one.
-    fn drop_stale(&mut self) -> Vec<Record> {
+    fn drop_stale(&mut self, manifest: Option<&Manifest>) -> Vec<Record> {
         let met = &self.met;
-        let is_stale = |path: &RelPath| {
+        let left_layer = |path: &RelPath| {
             let mut above = std::iter::successors(path.parent(), RelPath::parent);
             !met.contains_key(path) && above.find_map(|dir| met.get(&dir)) == Some(&Below::Live)
         };
+        let is_stale = |path: &RelPath, record: &mut Record| match manifest {
+            Some(manifest) => manifest.get(path).map(|known| known.source) != record.base.entry,
+            None => left_layer(path),
+        };
         self.known
-            .extract_if(|path, _| is_stale(path))
+            .extract_if(is_stale)
             .map(|(_, record)| record)
             .collect()
     }

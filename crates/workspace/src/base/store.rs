@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, RelPath};
 
 use super::contents::ContentStore;
+use super::copied::Copied;
 use super::index::{self, Record, Records};
 use super::{Base, BaseContent};
 use crate::backend;
@@ -33,19 +34,21 @@ enum Lower {
     Live(Tree),
     /// In the snapshot. Inodes are compared on the source, which snapshots keep the numbers of.
     Frozen { snapshot: Tree, source: Tree },
+    /// In the manifest.
+    Copied(Box<Copied>),
 }
 
 impl BaseStore {
     /// Opens a sandbox's bases as recorded so far.
     pub fn open(sandbox: &Sandbox) -> io::Result<BaseStore> {
         let dir = store_dir(sandbox);
-        let source = Tree::open(sandbox.source())?;
         let lower = match sandbox.meta.backend {
-            BackendKind::Btrfs => {
-                let snapshot = Tree::open(&sandbox.dir.join(backend::btrfs::BASE))?;
-                Lower::Frozen { snapshot, source }
-            }
-            BackendKind::Overlay | BackendKind::Copy => Lower::Live(source),
+            BackendKind::Btrfs => Lower::Frozen {
+                snapshot: Tree::open(&sandbox.dir.join(backend::btrfs::BASE))?,
+                source: Tree::open(sandbox.source())?,
+            },
+            BackendKind::Overlay => Lower::Live(Tree::open(sandbox.source())?),
+            BackendKind::Copy => Lower::Copied(Box::new(Copied::open(sandbox)?)),
         };
         let records = index::read(&index_path(&dir))?;
         Ok(BaseStore {
@@ -59,20 +62,33 @@ impl BaseStore {
     pub fn get(&self, path: &RelPath) -> Option<Base> {
         let recorded = recorded(&self.records, path);
         match &self.lower {
-            Lower::Frozen { snapshot, .. } if recorded.is_none() => frozen(snapshot, path).ok(),
-            _ => recorded,
+            Lower::Live(_) => recorded,
+            Lower::Frozen { snapshot, .. } => recorded.or_else(|| frozen(snapshot, path).ok()),
+            Lower::Copied(copied) => Some(copied.base(&self.records, path)),
         }
     }
 
     /// What stood at `path`, where that was recorded.
     pub(crate) fn recorded_entry(&self, path: &RelPath) -> Option<Option<Fingerprint>> {
-        recorded(&self.records, path).map(|base| base.entry)
+        match &self.lower {
+            Lower::Live(_) | Lower::Frozen { .. } => {
+                recorded(&self.records, path).map(|base| base.entry)
+            }
+            Lower::Copied(_) => None,
+        }
     }
 
     /// Does `file` hold what `path` held at first? `None` when that can no longer be known.
     pub(crate) fn holds(&self, path: &RelPath, file: &File) -> io::Result<Option<bool>> {
-        let recorded = recorded(&self.records, path).map(|base| base.content);
-        if let Some(BaseContent::Hash(hash)) = recorded {
+        let recorded = match &self.lower {
+            Lower::Copied(copied) => Some(copied.base(&self.records, path)),
+            Lower::Live(_) | Lower::Frozen { .. } => recorded(&self.records, path),
+        };
+        if let Some(Base {
+            content: BaseContent::Hash(hash),
+            ..
+        }) = recorded
+        {
             return Ok(Some(content::digest(file)? == hash));
         }
         match self.open(path) {
@@ -86,7 +102,7 @@ impl BaseStore {
     /// source's version was taken into the sandbox. What is still in the sandbox's layer is recorded
     /// anew by the next [`super::record`].
     pub fn forget(&mut self, paths: &[RelPath]) -> io::Result<()> {
-        if self.records.is_empty() && matches!(self.lower, Lower::Live(_)) {
+        if self.records.is_empty() && !matches!(self.lower, Lower::Frozen { .. }) {
             return Ok(());
         }
         make_private_dir(&self.dir)?;
@@ -114,6 +130,7 @@ impl BaseStore {
         match &self.lower {
             Lower::Live(source) => source,
             Lower::Frozen { snapshot, .. } => snapshot,
+            Lower::Copied(copied) => &copied.source,
         }
     }
 
@@ -121,6 +138,7 @@ impl BaseStore {
     fn source(&self) -> &Tree {
         match &self.lower {
             Lower::Live(source) | Lower::Frozen { source, .. } => source,
+            Lower::Copied(copied) => &copied.source,
         }
     }
 }
@@ -210,6 +228,9 @@ fn absent_below(ancestor: &Base) -> Base {
 
 impl Side for BaseStore {
     fn stat(&self, path: &RelPath) -> io::Result<Option<Fingerprint>> {
+        if let Lower::Copied(copied) = &self.lower {
+            return Ok(copied.stat(path));
+        }
         match recorded(&self.records, path) {
             Some(base) => Ok(base.entry),
             None => self.lower().stat(path),
@@ -217,6 +238,9 @@ impl Side for BaseStore {
     }
 
     fn open(&self, path: &RelPath) -> io::Result<File> {
+        if let Lower::Copied(copied) = &self.lower {
+            return copied.open_file(&self.records, &content_dir(&self.dir), path);
+        }
         let Some(base) = recorded(&self.records, path) else {
             return self.lower().open(path);
         };
@@ -233,6 +257,9 @@ impl Side for BaseStore {
     }
 
     fn read_link(&self, path: &RelPath) -> io::Result<Vec<u8>> {
+        if let Lower::Copied(copied) = &self.lower {
+            return copied.read_link(&self.records, path);
+        }
         match recorded(&self.records, path) {
             None => self.lower().read_link(path),
             Some(Base {
@@ -246,6 +273,9 @@ impl Side for BaseStore {
     }
 
     fn xattrs(&self, path: &RelPath) -> io::Result<Xattrs> {
+        if let Lower::Copied(copied) = &self.lower {
+            return copied.xattrs(&self.records, path);
+        }
         match recorded(&self.records, path) {
             None => self.lower().xattrs(path),
             Some(Base {
@@ -260,6 +290,9 @@ impl Side for BaseStore {
     }
 
     fn list(&self, path: &RelPath) -> io::Result<Vec<Vec<u8>>> {
+        if let Lower::Copied(copied) = &self.lower {
+            return copied.list(path);
+        }
         let live = match recorded(&self.records, path) {
             Some(Base { entry: None, .. }) => return Err(io::ErrorKind::NotFound.into()),
             Some(_) if self.records.get(path).is_some_and(|record| record.complete) => Vec::new(),

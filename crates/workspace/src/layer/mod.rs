@@ -21,6 +21,7 @@ use crate::sandbox::Sandbox;
 use crate::side::{Side, Xattrs};
 
 pub use copy::CopyLayer;
+pub(crate) use copy::is_untouched;
 pub use overlay::Overlay;
 
 /// A workspace's own files.

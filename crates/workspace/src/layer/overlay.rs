@@ -80,6 +80,9 @@ pub(super) struct Node {
     pub(super) lower: Option<RelPath>,
 }
 
+/// An entry with the directory it is in and its name there.
+type Located<'p> = (Arc<Place>, &'p [u8], Node);
+
 /// The upper layer's half of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
@@ -317,7 +320,7 @@ impl Overlay {
     }
 
     /// The entry at `path` and the directory it is in; `None` for the name of the root.
-    fn entry<'p>(&self, path: &'p RelPath) -> io::Result<Option<(Arc<Place>, &'p [u8], Node)>> {
+    fn entry<'p>(&self, path: &'p RelPath) -> io::Result<Option<Located<'p>>> {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
             return Ok(None);
         };
