@@ -52,10 +52,7 @@ pub fn become_it(
     mapped: Mapped,
 ) -> Result<Infallible, Failed> {
     if mapped == Mapped::ByInit {
-        let outcome = message::receive(channel, &mut [0; 1]).map_err(Step::Identity.failed())?;
-        if outcome.0 == 0 {
-            return Err(Step::Identity.failed()(io::ErrorKind::BrokenPipe.into()));
-        }
+        await_init(channel)?;
     }
     if let Some(slave) = slave {
         terminal::take_over(slave).map_err(Step::Terminal.failed())?;
@@ -72,8 +69,20 @@ pub fn become_it(
         .map_err(|error| Step::Lifeline.failed()(error.into()))?;
     signal::default_action(Signal::PIPE.as_raw());
     signal::restore(&prepared.mask).map_err(Step::Privileges.failed())?;
+    if mapped == Mapped::Already {
+        await_init(channel)?;
+    }
     seccomp::attach(&prepared.filter).map_err(Step::Filter.failed())?;
     prepared.command.exec().map_err(Step::Exec.failed())
+}
+
+/// Waits for the init's word: the maps are written, and the exec is watched.
+fn await_init(channel: BorrowedFd<'_>) -> Result<(), Failed> {
+    match message::receive(channel, &mut [0; 1]) {
+        Ok((1, _)) => Ok(()),
+        Ok(_) => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
+        Err(error) => Err(Step::Fork.failed()(error)),
+    }
 }
 
 /// By path and only now: a working directory from before the mounts is the raw source.

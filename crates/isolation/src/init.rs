@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, leave};
 use sandbox_linux::network::{self, IpVersion};
 use sandbox_linux::signal::{self, Signals};
-use sandbox_linux::{identity, message, terminal};
+use sandbox_linux::{hold, identity, message, mount, terminal};
 
 use crate::command::{Mapped, Prepared, become_it};
 use crate::control;
@@ -83,7 +83,7 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
     }
     // Modes of what is made here are meant exactly.
     rustix::process::umask(rustix::fs::Mode::empty());
-    perform(&task.plan, task.host)?;
+    let processes = perform(&task.plan, task.host)?;
     if let Some(name) = &task.hostname {
         identity::set_hostname(name).map_err(Step::Hostname.failed())?;
     }
@@ -108,11 +108,8 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
         true => Namespaces::NEWUSER,
         false => Namespaces::empty(),
     };
-    let command = start_command(
-        &task.prepared,
-        namespaces,
-        terminal.as_ref().map(|terminal| terminal.slave.as_fd()),
-    )?;
+    let slave = terminal.as_ref().map(|terminal| terminal.slave.as_fd());
+    let command = start_command(&task.prepared, namespaces, slave, processes.as_ref())?;
     let mut descriptors = vec![command.pidfd.as_fd()];
     descriptors.extend(terminal.as_ref().map(|terminal| terminal.master.as_fd()));
     descriptors.extend(listeners.iter().map(AsFd::as_fd));
@@ -130,7 +127,7 @@ pub fn run_alone(task: &Alone, control: &OwnedFd) -> i32 {
         if task.wait_for_limits {
             message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
         }
-        let command = start_command(&task.prepared, Namespaces::empty(), None)?;
+        let command = start_command(&task.prepared, Namespaces::empty(), None, None)?;
         control::send_ready(control, &[command.pidfd.as_fd()]).map_err(Step::Lifeline.failed())?;
         Ok(command)
     };
@@ -221,10 +218,15 @@ fn open_terminal() -> io::Result<terminal::Terminal> {
 }
 
 /// Forks the command's process and waits until it has become the command.
+///
+/// While it does, no link in its `/proc` can be followed: the process is still this program then,
+/// and a command, or the interpreter it names, that is a link to `/proc/self/exe` would be this
+/// program's own file on the host, by a mount that was never sealed (CVE-2019-5736).
 fn start_command(
     prepared: &Prepared,
     namespaces: Namespaces,
     slave: Option<BorrowedFd<'_>>,
+    processes: Option<&OwnedFd>,
 ) -> Result<Child, Failed> {
     let (ours, theirs) = message::pair().map_err(Step::Fork.failed())?;
     let mapped = match namespaces.contains(Namespaces::NEWUSER) {
@@ -238,16 +240,29 @@ fn start_command(
     });
     let (child, ours) = child.map_err(Step::Fork.failed())?;
     drop(theirs);
+    let guarded = processes.filter(|_| hold::at_exec(child.pid).is_ok());
+    if let (Some(processes), None) = (processes, guarded) {
+        // Somebody traces it already, or this host lets nobody: Landlock is left to guard the file.
+        mount::follow_links(processes).map_err(Step::Fork.failed())?;
+    }
     if mapped == Mapped::ByInit {
         let pid = child.pid.as_raw_nonzero().get();
         identity::map_all(pid).map_err(Step::Identity.failed())?;
-        message::send(&ours, b"m", &[]).map_err(Step::Identity.failed())?;
+    }
+    message::send(&ours, b"g", &[]).map_err(Step::Fork.failed())?;
+    if let Some(processes) = guarded
+        && hold::wait(child.pid).map_err(Step::Fork.failed())? == hold::Reached::Exec
+    {
+        mount::follow_links(processes).map_err(Step::Fork.failed())?;
+        hold::release(child.pid).map_err(Step::Fork.failed())?;
+        return Ok(child);
     }
     let mut bytes = [0; 16];
     let (length, _) = message::receive(&ours, &mut bytes).map_err(Step::Fork.failed())?;
     // The channel closes by itself when exec succeeds.
     match Failed::decode(&bytes[..length]) {
         Some(failed) => Err(failed),
+        None if guarded.is_some() => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
         None => Ok(child),
     }
 }

@@ -38,8 +38,8 @@ pub enum Host {
     Sealed,
 }
 
-/// Makes, seals, attaches.
-pub fn perform(plan: &Plan, host: Host) -> Result<(), Failed> {
+/// Makes, seals, attaches. Gives back the mount of `/proc`, in which no link can be followed yet.
+pub fn perform(plan: &Plan, host: Host) -> Result<Option<OwnedFd>, Failed> {
     let mut made = Vec::with_capacity(plan.operations.len());
     for (index, operation) in plan.operations.iter().enumerate() {
         made.push(make(operation).map_err(Step::Make(index).failed())?);
@@ -60,7 +60,10 @@ pub fn perform(plan: &Plan, host: Host) -> Result<(), Failed> {
     }
     rustix::process::chdir("/")
         .map_err(io::Error::from)
-        .map_err(Step::Seal.failed())
+        .map_err(Step::Seal.failed())?;
+    let is_proc = |operation: &Operation| matches!(operation.mount, Mount::Processes(_));
+    let processes = plan.operations.iter().position(is_proc);
+    Ok(processes.map(|index| made.swap_remove(index).mount))
 }
 
 fn open_root() -> io::Result<OwnedFd> {

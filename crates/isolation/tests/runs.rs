@@ -1,4 +1,5 @@
 //! Several runs of one sandbox, pausing, stopping, and what a killed launcher leaves.
+#![allow(clippy::unwrap_used)]
 
 mod place;
 

@@ -1,4 +1,5 @@
 //! What a command sees and may do.
+#![allow(clippy::unwrap_used)]
 
 mod place;
 
@@ -104,6 +105,33 @@ fn the_command_has_no_power() {
             exit 0
             ";
         assert_eq!(place.run(script).status, Status::Exited(0));
+    });
+}
+
+#[test]
+fn the_launcher_is_not_a_way_to_its_own_file() {
+    const ELOOP: i32 = 40;
+    everyone(|place| {
+        // CVE-2019-5736: until the exec is done, /proc/self/exe is the launcher on the host.
+        let links =
+            "ln -s /proc/self/exe link; printf '#!/proc/self/exe' > script; chmod +x script";
+        assert_eq!(place.run(links).status, Status::Exited(0));
+        for name in ["/proc/self/exe", "/proc/2/exe", "./link", "./script"] {
+            let mut policy = place.policy("");
+            policy.command = vec![name.into(), "--list".into()];
+            match place.launch(&policy) {
+                Err(LaunchError::Exec { source, .. }) => {
+                    assert_eq!(source.raw_os_error(), Some(ELOOP), "{name}");
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        let script = "[ $(readlink /proc/self/exe) = /usr/bin/readlink ] && ls /proc/self/fd/ >&2";
+        assert_eq!(
+            place.run(script).status,
+            Status::Exited(0),
+            "links are followed afterwards"
+        );
     });
 }
 

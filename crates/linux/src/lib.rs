@@ -10,6 +10,7 @@ pub mod capabilities;
 pub mod cgroup;
 pub mod clone;
 pub mod exec;
+pub mod hold;
 pub mod identity;
 pub mod landlock;
 pub mod message;

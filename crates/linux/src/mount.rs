@@ -14,7 +14,7 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
-pub use crate::seal::{Access, missing, restrict, restrict_attached, seal};
+pub use crate::seal::{Access, follow_links, missing, restrict, restrict_attached, seal};
 
 /// How a symlink in a path that is being resolved is met.
 const BENEATH: ResolveFlags = ResolveFlags::IN_ROOT
@@ -91,10 +91,16 @@ pub fn tmpfs(mode: u32) -> io::Result<OwnedFd> {
     )
 }
 
-/// Makes a procfs of the caller's PID namespace.
+/// Makes a procfs of the caller's PID namespace. Where the kernel can (5.14), no link in it is
+/// followed until [`follow_links`]: neither `/proc/self` nor, above all, `/proc/self/exe`.
 pub fn proc() -> io::Result<OwnedFd> {
     let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
-    made(&context, NOTHING_SPECIAL)
+    fsconfig_create(&context)?;
+    let mount = |attributes| fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes);
+    match mount(NOTHING_SPECIAL | MountAttrFlags::MOUNT_ATTR_NOSYMFOLLOW) {
+        Err(rustix::io::Errno::INVAL) => Ok(mount(NOTHING_SPECIAL)?),
+        outcome => Ok(outcome?),
+    }
 }
 
 /// Makes a devpts with terminals of its own.

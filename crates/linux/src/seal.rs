@@ -73,6 +73,24 @@ pub fn restrict(mount: impl AsFd, access: Access) -> io::Result<()> {
     set_attributes(mount.as_fd().as_raw_fd(), c"", flags, &attributes)
 }
 
+/// Lets links on a mount be followed again.
+pub fn follow_links(mount: impl AsFd) -> io::Result<()> {
+    let attributes = Attributes {
+        clear: libc::MOUNT_ATTR_NOSYMFOLLOW,
+        ..Attributes::default()
+    };
+    match set_attributes(
+        mount.as_fd().as_raw_fd(),
+        c"",
+        libc::AT_EMPTY_PATH,
+        &attributes,
+    ) {
+        // Kernels that do not know the attribute never set it.
+        Err(error) if missing(&error) || error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        outcome => outcome,
+    }
+}
+
 /// The same after it was attached, for kernels without `mount_setattr`.
 pub fn restrict_attached(mount: BorrowedFd<'_>, access: Access) -> io::Result<()> {
     remount(Path::new(&crate::mount::descriptor_path(mount)), access)

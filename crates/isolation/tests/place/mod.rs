@@ -1,4 +1,5 @@
 //! A throwaway sandbox to launch in, as root and as the ordinary user `tester`.
+#![allow(dead_code)] // Each test binary uses its part of it.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
