@@ -277,10 +277,11 @@ impl<'s> Worker<'s> {
         }
         self.finish_other(pair, name, &original)?;
         self.copied.entries += 1;
-        if self.shared.recording == Recording::On && original.nlink == 1 {
-            if let Some(copy) = pair.to.stat(name)? {
-                self.record(pair.path.join(name), original, copy);
-            }
+        if self.shared.recording == Recording::On
+            && original.nlink == 1
+            && let Some(copy) = pair.to.stat(name)?
+        {
+            self.record(pair.path.join(name), original, copy);
         }
         Ok(())
     }
