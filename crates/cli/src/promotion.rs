@@ -16,7 +16,7 @@ use crate::output::{self, Output};
 use crate::preview;
 use crate::progress::Bar;
 use crate::prompt;
-use crate::reading::{self, Reading};
+use crate::reading::Reading;
 use crate::record::recorded;
 use crate::report::{Problem, Refusal};
 use crate::summary::counted;
@@ -82,7 +82,6 @@ struct Report<'p> {
 /// Promotes and leaves a record (not of a dry run).
 pub(crate) fn promote(sandbox: Sandbox, mut wishes: Wishes) -> Result<Verdict, Problem> {
     if wishes.consent == Consent::DryRun {
-        reading::repair(&sandbox)?;
         let plan = settle(sandbox, &mut wishes)?.1;
         return finish_dry_run(plan, wishes.form);
     }
@@ -90,7 +89,7 @@ pub(crate) fn promote(sandbox: Sandbox, mut wishes: Wishes) -> Result<Verdict, P
     recorded(&root, Operation::Promote, |detail| {
         detail.about(&sandbox);
         let (sandbox, plan) = settle(sandbox, &mut wishes)?;
-        if preview::effective(&plan) == 0 && plan.steps.is_empty() {
+        if plan.steps.is_empty() {
             say_nothing(&plan, wishes.form)?;
             detail.text = "nothing to promote".to_owned();
             return Ok(Verdict::Nothing);
@@ -206,7 +205,8 @@ fn say_nothing(plan: &Plan, form: Form) -> Result<(), Problem> {
 }
 
 fn agreed(plan: &Plan, consent: Consent) -> Result<bool, Problem> {
-    if consent == Consent::Given {
+    // Paths that only leave the change set need no yes: the source stays as it is.
+    if consent == Consent::Given || preview::effective(plan) == 0 {
         return Ok(true);
     }
     let count = counted(preview::effective(plan), "change", "changes");

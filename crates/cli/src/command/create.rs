@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use sandbox_isolation::limits;
 use sandbox_model::{BackendChoice, SandboxName};
 use sandbox_workspace::root::{CreateRequest, caution};
 use sandbox_workspace::{Root, Sandbox};
@@ -84,6 +85,7 @@ pub(crate) fn create(args: &Args) -> Result<Ending, Problem> {
     };
     let sandbox = make(&root, &request)?;
     say_notes(&sandbox);
+    say_unenforceable(&sandbox);
     if args.json {
         output::print_json(&Created {
             name: sandbox.name(),
@@ -155,6 +157,16 @@ pub(crate) fn check_breadth(
 pub(crate) fn say_notes(sandbox: &Sandbox) {
     for note in sandbox.notes().unwrap_or_default() {
         narration::warn(format_args!("{note}"));
+    }
+}
+
+/// A limit that does not hold here is stored all the same, for where it does; said now rather than
+/// at the first run, which refuses.
+fn say_unenforceable(sandbox: &Sandbox) {
+    for held in limits::holding(&sandbox.meta.settings.limits) {
+        if let Err(reason) = held.by {
+            narration::warn(format_args!("{} cannot be enforced here, so runs will be refused: {reason}", held.limit));
+        }
     }
 }
 

@@ -1,9 +1,17 @@
 //! `sandbox discard`
 
-use sandbox_workspace::Sandbox;
+use sandbox_model::{Operation, Outcome};
+use sandbox_workspace::{Root, Sandbox, discard};
 
+use crate::command::list::count_changes;
 use crate::ending::Ending;
-use crate::report::Problem;
+use crate::narration;
+use crate::progress::Bar;
+use crate::prompt;
+use crate::record::recorded;
+use crate::report::{Problem, Refusal};
+use crate::summary::counted;
+use crate::surroundings;
 
 /// Delete a sandbox and the changes in it
 ///
@@ -25,11 +33,54 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Deletes it without a word or a record: it was only made to be thrown away.
+/// Deletes it without a question or a record: it was only made to be thrown away.
 pub(crate) fn silently(sandbox: Sandbox) -> Result<(), Problem> {
-    todo!("{sandbox:?}")
+    discard::discard(sandbox, &mut Bar::default())?;
+    Ok(())
 }
 
 pub(crate) fn discard(args: &Args) -> Result<Ending, Problem> {
-    todo!("{args:?}")
+    let root = surroundings::root()?;
+    // All or none: a name that is wrong must not leave half of the others deleted.
+    let sandboxes: Vec<Sandbox> =
+        args.names.iter().map(|name| root.sandbox(name)).collect::<Result<_, _>>()?;
+    if !args.force && !prompt::is_interactive() {
+        return Err(Refusal::new(format!("not discarding {} unasked", shown_names(&sandboxes)))
+            .hint("there is no terminal to ask at; give --force to discard")
+            .into());
+    }
+    for sandbox in sandboxes {
+        discard_one(&root, sandbox, args.force)?;
+    }
+    Ok(Ending::DONE)
+}
+
+fn discard_one(root: &Root, sandbox: Sandbox, force: bool) -> Result<(), Problem> {
+    let name = sandbox.name().clone();
+    recorded(root, Operation::Discard, |detail| {
+        detail.about(&sandbox);
+        if !force && !prompt::confirm(&question(&sandbox)) {
+            narration::say(format_args!("Aborted."));
+            detail.outcome = Some(Outcome::Declined);
+            return Ok(());
+        }
+        discard::discard(sandbox, &mut Bar::default())?;
+        narration::say(format_args!("Discarded sandbox '{name}'."));
+        Ok(())
+    })
+}
+
+fn question(sandbox: &Sandbox) -> String {
+    let changes = match count_changes(sandbox) {
+        Some(0) => "no changes".to_owned(),
+        Some(count) => counted(count, "unpromoted change", "unpromoted changes"),
+        None => "unknown changes".to_owned(),
+    };
+    format!("Discard sandbox '{}' with {changes}? This cannot be undone.", sandbox.name())
+}
+
+fn shown_names(sandboxes: &[Sandbox]) -> String {
+    let names: Vec<String> =
+        sandboxes.iter().map(|sandbox| format!("'{}'", sandbox.name())).collect();
+    names.join(", ")
 }
