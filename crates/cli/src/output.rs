@@ -9,7 +9,9 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use sandbox_model::Failure;
 use serde::Serialize;
 
+use crate::narration::Paint;
 use crate::report::{Problem, Refusal};
+use crate::table::Table;
 
 /// Stdout, buffered.
 pub(crate) struct Output {
@@ -98,5 +100,14 @@ pub(crate) fn print_line(line: impl AsRef<[u8]>) -> Result<(), Problem> {
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Problem> {
     let mut out = Output::open();
     out.json(value)?;
+    Ok(out.finish()?)
+}
+
+/// Prints a table and finishes.
+pub(crate) fn print_table(table: &Table) -> Result<(), Problem> {
+    let mut out = Output::open();
+    for line in table.lines(Paint::stdout()) {
+        out.line(line)?;
+    }
     Ok(out.finish()?)
 }

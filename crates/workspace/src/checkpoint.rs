@@ -240,8 +240,8 @@ pub fn delete_snapshot(sandbox: &Sandbox, label: &Label) -> Result<(), Checkpoin
     delete(&shelf, above, doomed.as_bytes()).map_err(&failed)
 }
 
-/// The directory of a checkpoint.
-fn find(sandbox: &Sandbox, label: &Label) -> Result<PathBuf, CheckpointError> {
+/// The directory of a checkpoint; an error names the nearest label.
+pub fn find(sandbox: &Sandbox, label: &Label) -> Result<PathBuf, CheckpointError> {
     let shelf = sandbox.dir.join(SNAPSHOTS);
     let path = shelf.join(label.as_str());
     if path.join(CREATED).exists() {

@@ -165,7 +165,10 @@ pub(crate) fn say_notes(sandbox: &Sandbox) {
 fn say_unenforceable(sandbox: &Sandbox) {
     for held in limits::holding(&sandbox.meta.settings.limits) {
         if let Err(reason) = held.by {
-            narration::warn(format_args!("{} cannot be enforced here, so runs will be refused: {reason}", held.limit));
+            narration::warn(format_args!(
+                "{} cannot be enforced here, so runs will be refused: {reason}",
+                held.limit
+            ));
         }
     }
 }

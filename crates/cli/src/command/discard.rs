@@ -42,12 +42,18 @@ pub(crate) fn silently(sandbox: Sandbox) -> Result<(), Problem> {
 pub(crate) fn discard(args: &Args) -> Result<Ending, Problem> {
     let root = surroundings::root()?;
     // All or none: a name that is wrong must not leave half of the others deleted.
-    let sandboxes: Vec<Sandbox> =
-        args.names.iter().map(|name| root.sandbox(name)).collect::<Result<_, _>>()?;
+    let sandboxes: Vec<Sandbox> = args
+        .names
+        .iter()
+        .map(|name| root.sandbox(name))
+        .collect::<Result<_, _>>()?;
     if !args.force && !prompt::is_interactive() {
-        return Err(Refusal::new(format!("not discarding {} unasked", shown_names(&sandboxes)))
-            .hint("there is no terminal to ask at; give --force to discard")
-            .into());
+        return Err(Refusal::new(format!(
+            "not discarding {} unasked",
+            shown_names(&sandboxes)
+        ))
+        .hint("there is no terminal to ask at; give --force to discard")
+        .into());
     }
     for sandbox in sandboxes {
         discard_one(&root, sandbox, args.force)?;
@@ -76,11 +82,16 @@ fn question(sandbox: &Sandbox) -> String {
         Some(count) => counted(count, "unpromoted change", "unpromoted changes"),
         None => "unknown changes".to_owned(),
     };
-    format!("Discard sandbox '{}' with {changes}? This cannot be undone.", sandbox.name())
+    format!(
+        "Discard sandbox '{}' with {changes}? This cannot be undone.",
+        sandbox.name()
+    )
 }
 
 fn shown_names(sandboxes: &[Sandbox]) -> String {
-    let names: Vec<String> =
-        sandboxes.iter().map(|sandbox| format!("'{}'", sandbox.name())).collect();
+    let names: Vec<String> = sandboxes
+        .iter()
+        .map(|sandbox| format!("'{}'", sandbox.name()))
+        .collect();
     names.join(", ")
 }

@@ -1,7 +1,20 @@
 //! `sandbox gc`
 
+use std::time::Duration;
+
+use sandbox_model::ByteSize;
+use sandbox_workspace::garbage::{self, Garbage, GarbageKind, Holds};
+use serde::Serialize;
+
+use crate::command::create::shown;
 use crate::ending::Ending;
+use crate::narration;
+use crate::output;
+use crate::progress::Bar;
 use crate::report::Problem;
+use crate::summary::counted;
+use crate::surroundings;
+use crate::table::Table;
 
 /// Clean up what nobody needs any more
 ///
@@ -30,6 +43,84 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What `--json` prints of each finding.
+#[derive(Serialize)]
+struct Finding {
+    what: String,
+    path: String,
+    size: u64,
+    deleted: bool,
+}
+
 pub(crate) fn gc(args: &Args) -> Result<Ending, Problem> {
-    todo!("{args:?}")
+    let root = surroundings::root()?;
+    let days = surroundings::config()?.stale_days();
+    let stale = Duration::from_secs(u64::from(days) * 86_400);
+    let mut findings = Vec::new();
+    for garbage in garbage::find(&root, stale)? {
+        let wanted = args.stale || !matches!(garbage.kind, GarbageKind::Stale { .. });
+        let deleted = wanted
+            && match args.dry_run {
+                true => garbage.is_safe(),
+                false => garbage::clean(&root, &garbage, &mut Bar::default())?,
+            };
+        findings.push(Finding {
+            what: what(&garbage),
+            path: shown(&garbage.path),
+            size: garbage.size,
+            deleted,
+        });
+    }
+    match args.json {
+        true => output::print_json(&findings)?,
+        false => print(&findings, args.dry_run)?,
+    }
+    Ok(Ending::DONE)
+}
+
+fn what(garbage: &Garbage) -> String {
+    match &garbage.kind {
+        GarbageKind::Discarded => "discarded, not wholly deleted".to_owned(),
+        GarbageKind::Interrupted => "left by an interrupted create".to_owned(),
+        GarbageKind::Expired => "pre-images of an old promote".to_owned(),
+        GarbageKind::Stale { unused, holds, .. } => {
+            let days = unused.as_secs() / 86_400;
+            let holds = match holds {
+                Holds::Nothing => "no changes".to_owned(),
+                Holds::Changes(count) => counted(*count, "unpromoted change", "unpromoted changes"),
+                Holds::Unknown => "unknown changes".to_owned(),
+            };
+            format!("sandbox unused for {days} days, {holds}")
+        }
+    }
+}
+
+fn print(findings: &[Finding], dry_run: bool) -> Result<(), Problem> {
+    if findings.is_empty() {
+        narration::say(format_args!("Nothing to clean."));
+        return Ok(());
+    }
+    let mut table = Table::new(&["WHAT", "SIZE", "ACTION", "PATH"]);
+    for finding in findings {
+        let action = match (finding.deleted, dry_run) {
+            (true, true) => "would delete",
+            (true, false) => "deleted",
+            (false, _) => "kept",
+        };
+        table.row(vec![
+            finding.what.clone(),
+            ByteSize(finding.size).to_string(),
+            action.to_owned(),
+            finding.path.clone(),
+        ]);
+    }
+    output::print_table(&table)?;
+    let freed = findings
+        .iter()
+        .filter(|finding| finding.deleted)
+        .map(|finding| finding.size)
+        .sum();
+    let would = if dry_run { "would be freed" } else { "freed" };
+    narration::say(format_args!("{} {would}.", ByteSize(freed)));
+    Ok(())
 }

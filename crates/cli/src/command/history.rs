@@ -5,8 +5,7 @@ use sandbox_workspace::history;
 
 use crate::ages;
 use crate::ending::Ending;
-use crate::narration::Paint;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::report::{Problem, Refusal, plain};
 use crate::surroundings;
 use crate::table::Table;
@@ -77,11 +76,7 @@ fn print(records: &[HistoryRecord]) -> Result<(), Problem> {
             plain(&record.detail),
         ]);
     }
-    let mut out = Output::open();
-    for line in table.lines(Paint::stdout()) {
-        out.line(line)?;
-    }
-    Ok(out.finish()?)
+    output::print_table(&table)
 }
 
 fn outcome(outcome: &Outcome) -> String {

@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::ages;
 use crate::command::create::shown;
 use crate::ending::Ending;
-use crate::narration::{self, Paint};
-use crate::output::{self, Output};
+use crate::narration;
+use crate::output;
 use crate::report::{Problem, Refusal};
 use crate::status::Status;
 use crate::surroundings;
@@ -150,9 +150,5 @@ fn print(rows: &[Row]) -> Result<(), Problem> {
             row.status.as_str().to_owned(),
         ]);
     }
-    let mut out = Output::open();
-    for line in table.lines(Paint::stdout()) {
-        out.line(line)?;
-    }
-    Ok(out.finish()?)
+    output::print_table(&table)
 }
