@@ -81,7 +81,7 @@ fn zsh_completes_commands_and_names() {
         let script = format!(
             r#"zmodload zsh/zpty
 zpty -b inner 'exec zsh -f -i'
-zpty -w inner $'PS1= PS2=; autoload -U compinit; compinit -u -d /dev/null; . ./script; compdef _sandbox sandbox; print SET-UP'
+zpty -w inner $'PS1= PS2=; autoload -U compinit; compinit -u -D; . ./script; compdef _sandbox sandbox; print SET-UP'
 zpty -r inner shown '*SET-UP*SET-UP*'
 zpty -n -w inner {line:?}$'\t'
 zpty -r inner shown '*{expected}*'
