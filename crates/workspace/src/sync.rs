@@ -5,14 +5,17 @@
 //! where both sides edited, texts are merged if the edits fit together, else it is a conflict that
 //! is reported and left as it is.
 
-use sandbox_model::{Class, Failure, RelPath};
+mod apply;
+mod planner;
+
+use sandbox_model::{Class, Failure, Fingerprint, RelPath};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::progress::Progress;
 use crate::promote::{Conflict, PromoteError};
-use crate::sandbox::Sandbox;
-use crate::view::View;
+
+pub use apply::apply;
+pub use planner::plan;
 
 /// What a sync will do.
 #[derive(Debug, Clone, Serialize)]
@@ -30,6 +33,12 @@ pub struct SyncStep {
     pub path: RelPath,
     /// What becomes of it in the sandbox.
     pub action: SyncAction,
+    /// Both sides when the plan was made, sandbox first.
+    #[serde(skip)]
+    sides: [Option<Fingerprint>; 2],
+    /// The merge of both edits, and its mode.
+    #[serde(skip)]
+    merged: Option<(Vec<u8>, u32)>,
 }
 
 /// What a sync does to one path of the sandbox.
@@ -77,22 +86,4 @@ impl Failure for SyncError {
             SyncError::Promote(error) => error.hint(),
         }
     }
-}
-
-/// What a sync would do, at or below `paths` (everywhere, if there are none). Touches nothing.
-pub fn plan(
-    view: &View<'_>,
-    paths: &[RelPath],
-    progress: &mut dyn Progress,
-) -> Result<SyncPlan, SyncError> {
-    todo!("{paths:?} {:p} {:p}", view, progress)
-}
-
-/// Performs a plan. Takes the sandbox's exclusive lock, so the caller must not hold it.
-pub fn apply(
-    sandbox: &Sandbox,
-    plan: SyncPlan,
-    progress: &mut dyn Progress,
-) -> Result<Synced, SyncError> {
-    todo!("{sandbox:?} {plan:?} {:p}", progress)
 }

@@ -14,7 +14,7 @@ pub(crate) mod area;
 pub(crate) mod conduct;
 pub mod conflict;
 pub mod error;
-mod examine;
+pub(crate) mod examine;
 pub mod fault;
 pub(crate) mod ground;
 pub(crate) mod journal;
@@ -22,7 +22,7 @@ pub mod plan;
 mod planner;
 pub(crate) mod recover;
 pub(crate) mod retention;
-mod settle;
+pub(crate) mod settle;
 pub(crate) mod stage;
 pub(crate) mod transaction;
 

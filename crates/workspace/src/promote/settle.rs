@@ -113,7 +113,7 @@ fn is_same(now: Option<&Fingerprint>, then: Option<&Fingerprint>) -> bool {
 }
 
 /// The bases of `paths` are what the source has now. Nothing runs in the sandbox, so they are certain.
-fn look_again(sandbox: &Sandbox, paths: &[RelPath]) -> io::Result<()> {
+pub(crate) fn look_again(sandbox: &Sandbox, paths: &[RelPath]) -> io::Result<()> {
     const NO_RUN: Timestamp = Timestamp(i64::MAX, 0);
     base::BaseStore::open(sandbox)?.forget(paths)?;
     fault::at("bases forgotten")?;

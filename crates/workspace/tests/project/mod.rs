@@ -1,6 +1,7 @@
 //! A project, a sandbox of it, and a real overlay to change it through.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -25,17 +26,39 @@ pub struct Project {
     pub root: Root,
     pub sandbox: Sandbox,
     _dir: Option<tempfile::TempDir>,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
 }
 
-/// An overlay is changed by a fork of this process, which would inherit the locks that a test beside
-/// it holds: in one process, tests take turns.
+/// Every process that a test starts inherits, until it execs, the locks that a test beside it
+/// holds: in one process, tests take turns.
+pub struct Alone(Option<MutexGuard<'static, ()>>);
+
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+thread_local! {
+    static IS_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Alone {
+    /// Waits for the other tests; at once where this test is alone already.
+    pub fn wait() -> Alone {
+        if IS_ALONE.replace(true) {
+            return Alone(None);
+        }
+        Alone(Some(
+            ALONE
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner()),
+        ))
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            IS_ALONE.set(false);
+        }
+    }
 }
 
 /// Runs a shell script in `dir` and insists that it works.
@@ -67,7 +90,7 @@ impl Project {
 
     /// A project at `dir/project`, with its sandbox in `root`.
     pub fn at(dir: &Path, root: &Path, plant: &str, backend: BackendKind) -> Project {
-        let alone = alone();
+        let alone = Alone::wait();
         let source = dir.join("project");
         fs::create_dir(&source).unwrap();
         shell(&source, plant);
@@ -91,7 +114,7 @@ impl Project {
 
     /// Opens what another process made.
     pub fn reopen(dir: &Path, root: &Path) -> Project {
-        let alone = alone();
+        let alone = Alone::wait();
         let root = Root::open(root).unwrap();
         let sandbox = root.sandbox("risky").unwrap();
         let source = fs::canonicalize(dir.join("project")).unwrap();
@@ -344,3 +367,46 @@ name'; setfattr -n user.comment -v changed comment; rmdir empty; mkfifo pipe
     mkdir locked; echo in > locked/in; chmod 555 locked; chmod 711 src/deep
     mv src/deep/d src/moved; touch -d '2003-03-03 03:03:03.333333333' new/deep/n
 ";
+
+/// Runs the tests of this binary again as the ordinary user `tester`, but for those named.
+pub fn as_ordinary_user(but: &[&str]) {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    assert!(
+        rustix::process::geteuid().is_root(),
+        "run these tests as root; this one changes user"
+    );
+    let passwd = fs::read_to_string("/etc/passwd").unwrap();
+    let line = passwd
+        .lines()
+        .find(|line| line.starts_with("tester:"))
+        .expect("the tests need an ordinary user: useradd -m tester");
+    let ids: Vec<u32> = line
+        .split(':')
+        .skip(2)
+        .take(2)
+        .map(|id| id.parse().unwrap())
+        .collect();
+    // A process started beside us would hold the copy open for writing, and it could not be run.
+    let alone = Alone::wait();
+    let home = tempfile::tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    chown(home.path(), Some(ids[0]), Some(ids[1])).unwrap();
+    let binary = home.path().join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
+    let mut command = Command::new(binary);
+    for test in but {
+        command.args(["--skip", test]);
+    }
+    let mut child = command
+        .arg("--test-threads=2")
+        .env("TMPDIR", home.path())
+        .current_dir(home.path())
+        .uid(ids[0])
+        .gid(ids[1])
+        .spawn()
+        .unwrap();
+    drop(alone);
+    let status = child.wait().unwrap();
+    assert!(status.success(), "the tests fail as an ordinary user");
+}
