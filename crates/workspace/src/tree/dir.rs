@@ -312,6 +312,19 @@ impl Dir {
         Ok(rustix::fs::chmod(proc_path(held.as_fd(), b""), mode)?)
     }
 
+    /// Changes the names in this directory, also where its mode forbids that to its owner; the mode
+    /// is the same afterwards.
+    pub fn while_writable(&self, change: impl FnOnce(&Dir) -> io::Result<()>) -> io::Result<()> {
+        let mode = self.stat_self()?.entry.mode;
+        if mode & 0o300 == 0o300 {
+            return change(self);
+        }
+        self.set_mode_self(mode | 0o700)?;
+        let changed = change(self);
+        self.set_mode_self(mode)?;
+        changed
+    }
+
     /// Sets this directory's own permission bits.
     pub fn set_mode_self(&self, mode: u32) -> io::Result<()> {
         Ok(rustix::fs::fchmod(

@@ -60,7 +60,10 @@ pub(crate) fn take(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath]) -
             continue; // It shows the lower already.
         }
         if clear.contains(&parent) {
-            layer.upper.dir(&parent)?.remove_all(name)?;
+            layer
+                .upper
+                .dir(&parent)?
+                .while_writable(|dir| dir.remove_all(name))?;
         } else {
             // The directory does not show the lower one, so it needs a copy.
             transfer::replace(lower, path, &layer.upper)?;
@@ -141,16 +144,16 @@ impl<'l> Layer<'l> {
         let theirs = self.lower.stat(path)?;
         let whiteout = ours.entry.kind == EntryKind::CharDevice && ours.entry.rdev == 0;
         match theirs {
-            None if whiteout => dir.unlink(name),
+            None if whiteout => dir.while_writable(|dir| dir.unlink(name)),
             Some(theirs) if !whiteout && self.same(path, &ours, &theirs)? => {
                 if ours.entry.kind == EntryKind::Directory {
-                    return match dir.remove_dir(name) {
+                    return match dir.while_writable(|dir| dir.remove_dir(name)) {
                         // It holds other changes still.
                         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                         removed => removed,
                     };
                 }
-                dir.unlink(name)
+                dir.while_writable(|dir| dir.unlink(name))
             }
             _ => Ok(()),
         }
