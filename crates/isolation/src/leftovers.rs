@@ -2,23 +2,32 @@
 //!
 //! Every overlay mount gets a scratch directory of its own, because one that was used before has to
 //! be emptied first, and removing directories is the slowest thing a launch could do. What earlier
-//! runs left is removed while a later one's command runs and there is nothing else to do.
+//! runs left is removed when there is nothing else to do: step by step while a command runs, and
+//! for a moment while the kernel takes the sandbox down.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, CWD, Mode, unlinkat};
 
 use crate::plan::{Mount, Plan};
 
 /// A command that runs this long leaves time to tidy up.
 const SOON: Duration = Duration::from_millis(50);
 
+/// Between two steps; a busy disk makes each of them slow.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long the kernel takes at least to take a sandbox down.
+const MOMENT: Duration = Duration::from_micros(200);
+
 /// Scratch directories that may be removed.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
-    /// Scratch directories in use, each among those that are not.
+    /// Scratch directories in use, each among those that are not; looked at when there is time.
     used: Vec<PathBuf>,
+    /// Found beside them.
+    found: Vec<PathBuf>,
     due: Option<Instant>,
 }
 
@@ -35,47 +44,67 @@ impl Leftovers {
             });
         Leftovers {
             used: work.collect(),
+            found: Vec::new(),
             due: Some(Instant::now() + SOON),
         }
     }
 
-    /// When to tidy up.
+    /// When to remove the next.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Tidies up, once.
-    pub(crate) fn remove(&mut self) {
-        self.due = None;
-        for used in std::mem::take(&mut self.used) {
-            remove_siblings(&used);
+    /// Removes one.
+    pub(crate) fn step(&mut self) {
+        self.look();
+        let removed = self.found.pop().is_some_and(|leftover| {
+            remove(&leftover);
+            true
+        });
+        self.due = removed.then(|| Instant::now() + PAUSE);
+    }
+
+    /// Removes as many as the moment allows.
+    pub(crate) fn last_steps(&mut self) {
+        let end = Instant::now() + MOMENT;
+        self.look();
+        while let Some(leftover) = self.found.pop() {
+            remove(&leftover);
+            if Instant::now() >= end {
+                return;
+            }
         }
     }
 
-    /// For commands too short to tidy up meanwhile: now and then, by the run's own name.
-    pub(crate) fn remove_sometimes(&mut self) {
-        let chosen = |work: &PathBuf| {
-            let name = work
-                .file_name()
-                .map(|name| name.as_encoded_bytes().to_vec());
-            name.is_some_and(|name| name.iter().map(|byte| u32::from(*byte)).sum::<u32>() % 32 == 0)
-        };
-        if self.due.is_some() && self.used.iter().any(chosen) {
-            self.remove();
+    fn look(&mut self) {
+        for used in std::mem::take(&mut self.used) {
+            let siblings = used
+                .parent()
+                .and_then(|parent| std::fs::read_dir(parent).ok());
+            let siblings = siblings.into_iter().flatten().flatten();
+            let others = siblings
+                .map(|entry| entry.path())
+                .filter(|path| *path != used);
+            self.found.extend(others);
         }
     }
 }
 
-fn remove_siblings(used: &Path) {
-    let Some(parent) = used.parent() else { return };
-    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        if entry.path() != used {
-            // The overlay makes its directories unsearchable even for their owner.
-            for inner in ["work", "index"] {
-                let _ = rustix::fs::chmod(entry.path().join(inner), Mode::RWXU);
-            }
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
+/// What a volatile overlay leaves, known by name; anything else the long way.
+fn remove(leftover: &Path) {
+    let inside = |name: &str| leftover.join(name);
+    // The overlay makes its directory unsearchable even for its owner.
+    let _ = rustix::fs::chmod(inside("work"), Mode::RWXU);
+    let _ = unlinkat(
+        CWD,
+        inside("work/incompat/volatile/dirty"),
+        AtFlags::empty(),
+    );
+    for name in ["work/incompat/volatile", "work/incompat", "work"] {
+        let _ = unlinkat(CWD, inside(name), AtFlags::REMOVEDIR);
+    }
+    if unlinkat(CWD, leftover, AtFlags::REMOVEDIR).is_err() {
+        let _ = std::fs::remove_dir_all(leftover);
     }
 }
 
@@ -84,27 +113,45 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    #[test]
-    fn what_others_left_goes_and_what_is_used_stays() {
+    fn directory_with(names: &[&str]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["old", "older", "used"] {
-            let inner = directory.path().join(name).join("work/incompat/volatile");
-            std::fs::create_dir_all(inner).unwrap();
+        for name in names {
+            let volatile = directory.path().join(name).join("work/incompat/volatile");
+            std::fs::create_dir_all(&volatile).unwrap();
+            std::fs::write(volatile.join("dirty"), "").unwrap();
             let closed = std::fs::Permissions::from_mode(0o000);
             std::fs::set_permissions(directory.path().join(name).join("work"), closed).unwrap();
         }
-        let used = vec![directory.path().join("used")];
+        directory
+    }
+
+    fn names(directory: &tempfile::TempDir) -> Vec<std::ffi::OsString> {
+        let entries = std::fs::read_dir(directory.path()).unwrap();
+        entries.flatten().map(|entry| entry.file_name()).collect()
+    }
+
+    #[test]
+    fn what_others_left_goes_step_by_step_and_what_is_used_stays() {
+        let directory = directory_with(&["old", "older", "used"]);
+        std::fs::write(directory.path().join("older/unexpected"), "").unwrap();
         let mut leftovers = Leftovers {
-            used,
-            due: Some(Instant::now()),
+            used: vec![directory.path().join("used")],
+            ..Leftovers::default()
         };
-        leftovers.remove();
-        let left: Vec<_> = std::fs::read_dir(directory.path())
-            .unwrap()
-            .flatten()
-            .collect();
-        assert_eq!(left.len(), 1);
-        assert_eq!(left[0].file_name(), "used");
+        leftovers.step();
+        assert_eq!(names(&directory).len(), 2);
+        assert!(leftovers.due().is_some());
+        leftovers.step();
+        leftovers.step();
+        assert_eq!(names(&directory), ["used"]);
+        assert_eq!(leftovers.due(), None);
+    }
+
+    #[test]
+    fn a_run_that_joined_removes_nothing() {
+        let mut leftovers = Leftovers::default();
+        leftovers.step();
+        leftovers.last_steps();
         assert_eq!(leftovers.due(), None);
     }
 }

@@ -135,7 +135,7 @@ impl Run {
                 self.pass_on(received);
             }
             if is_due(self.leftovers.due()) {
-                self.leftovers.remove();
+                self.leftovers.step();
             }
             if is_due(self.enforcer.next_check()) {
                 over_size = self.enforcer.over_size();
@@ -144,7 +144,7 @@ impl Run {
                 }
             }
         };
-        self.leftovers.remove_sometimes();
+        self.leftovers.last_steps();
         self.reap();
         // Ctrl-C reached us as well as the command; unblocked, it would end us before our caller has
         // recorded anything.
