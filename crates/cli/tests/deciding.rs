@@ -363,7 +363,7 @@ fn trying_shows_what_changed_and_flags_decide() {
     let line = "echo uno > a.txt; echo '#!/bin/sh' > run.sh; chmod +x run.sh; exit 3";
     let tried = stage.sandbox(["try", "--discard", line]).code(3);
     assert!(
-        tried.err.contains("a.txt |") && tried.err.contains("2 files changed"),
+        tried.err.contains("a.txt  |") && tried.err.contains("2 files changed"),
         "{tried:?}"
     );
     assert!(
