@@ -92,7 +92,7 @@ impl Failure for PromoteError {
     fn hint(&self) -> Option<String> {
         match self {
             PromoteError::Conflicts(_) => Some(
-                "take ours, theirs or a merge for each, or skip it; `sandbox diff` shows both"
+                "settle each by --resolve PATH=ours, theirs, merge or skip; all by --ours, --theirs or --merge"
                     .into(),
             ),
             PromoteError::Refused(_) => {
