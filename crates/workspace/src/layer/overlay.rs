@@ -28,9 +28,12 @@ pub struct Overlay {
     pub(super) lower: Tree,
     pub(super) hidden: Hidden,
     marks: Marks,
-    /// The directory last looked into: questions come in the order of paths.
-    recent: Mutex<Option<(RelPath, Arc<Place>)>>,
+    /// The directory last looked into, after those above it: questions come in the order of paths.
+    recent: Mutex<Vec<(RelPath, Arc<Place>)>>,
 }
+
+/// How many directories are remembered.
+const REMEMBERED: usize = 32;
 
 /// The names of the attributes that the layer's marks are kept in.
 #[derive(Debug)]
@@ -117,7 +120,7 @@ impl Overlay {
             lower,
             hidden,
             marks: Marks::of(xattr),
-            recent: Mutex::new(None),
+            recent: Mutex::new(Vec::new()),
         }
     }
 
@@ -293,8 +296,14 @@ impl Overlay {
     /// The merged directory at `path`, if there is one.
     fn directory(&self, path: &RelPath) -> io::Result<Option<Arc<Place>>> {
         let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, place)) = recent().as_ref().filter(|(at, _)| at == path) {
-            return Ok(Some(place.clone()));
+        {
+            let mut recent = recent();
+            while recent.last().is_some_and(|(at, _)| !path.starts_with(at)) {
+                recent.pop();
+            }
+            if let Some((_, place)) = recent.last().filter(|(at, _)| at == path) {
+                return Ok(Some(place.clone()));
+            }
         }
         let place = match (path.parent(), path.name()) {
             (Some(parent), Some(name)) => {
@@ -315,7 +324,11 @@ impl Overlay {
             _ => self.root()?,
         };
         let place = Arc::new(place);
-        *recent() = Some((path.clone(), place.clone()));
+        let mut recent = recent();
+        // Descriptors are few; of a deep path the upper part is looked up again.
+        if recent.len() < REMEMBERED {
+            recent.push((path.clone(), place.clone()));
+        }
         Ok(Some(place))
     }
 
@@ -345,11 +358,24 @@ impl Overlay {
         if path.is_root() {
             return read(&self.upper.root_dir()?, b".");
         }
-        let (place, name, node) = self.entry(path)?.ok_or(Errno::NOENT)?;
-        match (node.half, &place.upper, &place.lower) {
-            (Half::Absent, _, Some(lower)) => read(&lower.dir, name),
-            (_, Some(upper), _) => read(&upper.dir, name),
-            _ => Err(Errno::NOENT.into()),
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+            return Err(Errno::NOENT.into());
+        };
+        let place = self
+            .directory(&parent)?
+            .filter(|_| !self.hidden.hides(path));
+        let place = place.ok_or(Errno::NOENT)?;
+        if let Some(upper) = &place.upper
+            && let Some(found) = upper.dir.stat(name)?
+        {
+            return match self.is_whiteout(upper, name, &found)? {
+                true => Err(Errno::NOENT.into()),
+                false => read(&upper.dir, name),
+            };
+        }
+        match &place.lower {
+            Some(lower) => read(&lower.dir, name),
+            None => Err(Errno::NOENT.into()),
         }
     }
 

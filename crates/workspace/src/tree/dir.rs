@@ -168,13 +168,15 @@ impl Dir {
 
     /// All extended attributes of `name`, not following; `overlay.*` marks left out.
     pub fn xattrs(&self, name: &[u8]) -> io::Result<Xattrs> {
-        let mut found = self.all_xattrs(name)?;
-        found.retain(|attribute, _| !is_overlay_mark(attribute));
-        Ok(found)
+        self.xattrs_where(name, |attribute| !is_overlay_mark(attribute))
     }
 
     /// All extended attributes of `name`, `overlay.*` marks included.
     pub fn all_xattrs(&self, name: &[u8]) -> io::Result<Xattrs> {
+        self.xattrs_where(name, |_| true)
+    }
+
+    fn xattrs_where(&self, name: &[u8], wanted: impl Fn(&[u8]) -> bool) -> io::Result<Xattrs> {
         let listed = match read_growing(|buffer| rustix::fs::llistxattr(self.at(name), buffer)) {
             Err(Errno::ACCESS) => {
                 let held = self.behold(name)?;
@@ -189,7 +191,7 @@ impl Dir {
         let mut found = Xattrs::new();
         for attribute in names
             .split(|byte| *byte == 0)
-            .filter(|name| !name.is_empty())
+            .filter(|name| !name.is_empty() && wanted(name))
         {
             // An attribute can go between the list and the look.
             if let Some(value) = self.xattr_bytes(name, attribute)? {
