@@ -18,15 +18,16 @@ use crate::plan::{Kernel, Mount, Operation, Plan};
 use crate::private_home::{self, Home};
 use crate::step::{Failed, Step};
 
-/// A mount made, and what is left to do with it.
-struct Made {
-    mount: OwnedFd,
-    /// The home's own.
-    home: Option<private_home::Made>,
-    /// Device nodes cloned from the host.
-    nodes: Vec<OwnedFd>,
-    /// What the kernel can restrict only after it was attached.
-    restrict_later: Option<Access>,
+/// What was made for an operation, attached nowhere yet.
+enum Made {
+    /// One mount, and what the kernel can restrict only after it was attached.
+    Mount(OwnedFd, Option<Access>),
+    /// A filesystem for `/dev`, and the host's nodes.
+    Devices(OwnedFd, Vec<OwnedFd>),
+    /// The private home.
+    Home(private_home::Made),
+    /// Nothing: it may not be needed, and to take down an unused mount costs a millisecond.
+    Later,
 }
 
 /// Whether the host's mounts are still writable copies, or were sealed by the run that is joined.
@@ -47,77 +48,36 @@ pub fn perform(plan: &Plan, host: Host) -> Result<Option<OwnedFd>, Failed> {
     if host == Host::Open {
         mount::seal().map_err(Step::Seal.failed())?;
     }
-    let mut root = open_root().map_err(Step::Seal.failed())?;
-    for (index, operation) in plan.operations.iter().enumerate() {
+    let mut inside = Inside::new().map_err(Step::Seal.failed())?;
+    for (index, (operation, made)) in plan.operations.iter().zip(made).enumerate() {
         let failed = Step::Attach(index).failed();
-        attach(&root, operation, &made[index]).map_err(failed)?;
-        if operation.target == Path::new("/") {
-            root = enter(&made[index].mount).map_err(Step::Attach(index).failed())?;
-        }
+        inside.attach(operation, made).map_err(failed)?;
     }
-    for (index, operation) in plan.operations.iter().enumerate() {
-        finish(operation, &made[index]).map_err(Step::Attach(index).failed())?;
-    }
-    rustix::process::chdir("/")
-        .map_err(io::Error::from)
-        .map_err(Step::Seal.failed())?;
-    let is_proc = |operation: &Operation| matches!(operation.mount, Mount::Processes(_));
-    let processes = plan.operations.iter().position(is_proc);
-    Ok(processes.map(|index| made.swap_remove(index).mount))
-}
-
-fn open_root() -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open(
-        "/",
-        OFlags::PATH | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
-}
-
-/// A workspace at `/` itself covers the root without becoming it; this makes it the root.
-fn enter(mount: &OwnedFd) -> io::Result<OwnedFd> {
-    rustix::process::fchdir(mount)?;
-    rustix::process::chroot(".")?;
-    open_root()
+    inside.finish().map_err(Step::Seal.failed())?;
+    Ok(inside.processes)
 }
 
 fn make(operation: &Operation) -> io::Result<Made> {
-    let mut nodes = Vec::new();
-    let mut restrict_later = None;
-    let mut home = None;
-    let mount = match &operation.mount {
-        Mount::Scratch(mode) => mount::tmpfs(*mode)?,
-        Mount::Cover(MountPoint::Directory) => mount::tmpfs(0o555)?,
-        // The host's null device reads as an empty file, and takes what is written nowhere.
-        Mount::Cover(MountPoint::File) => devices::node("null")?,
-        Mount::Devices => {
-            nodes = devices::nodes()?;
-            mount::tmpfs(0o755)?
-        }
-        Mount::Processes(_) => mount::proc()?,
+    Ok(match &operation.mount {
+        Mount::Scratch(mode) => Made::Mount(mount::tmpfs(*mode)?, None),
+        Mount::Cover(_) => Made::Later,
+        Mount::Devices => Made::Devices(mount::tmpfs(0o755)?, devices::nodes()?),
+        Mount::Processes(_) => Made::Mount(mount::proc()?, None),
         Mount::Overlay {
             lower,
             upper,
             work,
             xattr,
-        } => mount::overlay(Layers { lower, upper, work }, kind_of(*xattr))?,
-        Mount::Home { .. } => {
-            let made = private_home::make(home_of(&operation.mount)?)?;
-            let root = made.root.try_clone()?;
-            home = Some(made);
-            root
+        } => {
+            let layers = Layers { lower, upper, work };
+            Made::Mount(mount::overlay(layers, kind_of(*xattr))?, None)
         }
+        Mount::Home { .. } => Made::Home(private_home::make(home_of(&operation.mount)?)?),
         Mount::Bind { source, access, .. } => {
             let clone = mount::clone_at(source, Depth::All)?;
-            restrict_later = restrict(&clone, *access)?;
-            clone
+            let later = restrict(&clone, *access)?;
+            Made::Mount(clone, later)
         }
-    };
-    Ok(Made {
-        mount,
-        home,
-        nodes,
-        restrict_later,
     })
 }
 
@@ -151,37 +111,101 @@ fn home_of(mount: &Mount) -> io::Result<Home<'_>> {
     })
 }
 
-fn attach(root: &OwnedFd, operation: &Operation, made: &Made) -> io::Result<()> {
-    let kind = match &operation.mount {
-        Mount::Bind { kind, .. } | Mount::Cover(kind) => *kind,
-        _ => MountPoint::Directory,
-    };
-    let target = match (&operation.mount, mount::resolve(root, &operation.target)) {
-        // Hidden already: it lies beneath something that was covered.
-        (Mount::Cover(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => {
-            mount::resolve_or_make(root.as_fd(), &operation.target, kind)?
+/// The sandbox's tree of mounts while it is put together.
+struct Inside {
+    root: OwnedFd,
+    processes: Option<OwnedFd>,
+    /// Read-only as soon as everything beneath them is in place.
+    covers: Vec<OwnedFd>,
+}
+
+impl Inside {
+    fn new() -> io::Result<Inside> {
+        Ok(Inside {
+            root: open_root()?,
+            processes: None,
+            covers: Vec::new(),
+        })
+    }
+
+    fn attach(&mut self, operation: &Operation, made: Made) -> io::Result<()> {
+        let kind = match &operation.mount {
+            Mount::Bind { kind, .. } | Mount::Cover(kind) => *kind,
+            _ => MountPoint::Directory,
+        };
+        let target = match (
+            &operation.mount,
+            mount::resolve(&self.root, &operation.target),
+        ) {
+            // Hidden already: it lies beneath something that was covered.
+            (Mount::Cover(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(());
+            }
+            (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+                mount::resolve_or_make(self.root.as_fd(), &operation.target, kind)?
+            }
+            (_, outcome) => outcome?,
+        };
+        match made {
+            Made::Home(made) => private_home::attach(home_of(&operation.mount)?, &made, &target),
+            Made::Devices(filesystem, nodes) => {
+                mount::attach(&filesystem, &target)?;
+                devices::fill(filesystem.as_fd(), &nodes)
+            }
+            Made::Later => self.cover(&target, kind),
+            Made::Mount(mount, later) => {
+                mount::attach(&mount, &target)?;
+                if let Some(access) = later {
+                    mount::restrict_attached(mount.as_fd(), access)?;
+                }
+                self.keep(operation, mount)
+            }
         }
-        (_, outcome) => outcome?,
-    };
-    match &operation.mount {
-        Mount::Home { .. } => match &made.home {
-            Some(made) => private_home::attach(home_of(&operation.mount)?, made, &target),
-            None => Err(io::ErrorKind::InvalidInput.into()),
-        },
-        Mount::Devices => {
-            mount::attach(&made.mount, &target)?;
-            devices::fill(made.mount.as_fd(), &made.nodes)
+    }
+
+    /// What of a mount is needed later.
+    fn keep(&mut self, operation: &Operation, mount: OwnedFd) -> io::Result<()> {
+        if let Mount::Processes(kernel) = operation.mount {
+            protect(mount.as_fd(), kernel)?;
+            self.processes = Some(mount);
+        } else if operation.target == Path::new("/") {
+            // A workspace at `/` covers the root without becoming it; this makes it the root.
+            rustix::process::fchdir(mount)?;
+            rustix::process::chroot(".")?;
+            self.root = open_root()?;
         }
-        Mount::Processes(kernel) => {
-            mount::attach(&made.mount, &target)?;
-            protect(made.mount.as_fd(), *kernel)
+        Ok(())
+    }
+
+    fn cover(&mut self, target: &OwnedFd, kind: MountPoint) -> io::Result<()> {
+        match kind {
+            MountPoint::Directory => {
+                let empty = mount::tmpfs(0o555)?;
+                mount::attach(&empty, target)?;
+                self.covers.push(empty);
+                Ok(())
+            }
+            // The null device reads as an empty file, and takes what is written nowhere.
+            MountPoint::File => mount::attach(devices::node("null")?, target),
         }
-        _ => mount::attach(&made.mount, &target),
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        for cover in self.covers.drain(..) {
+            if let Some(access) = restrict(&cover, Access::ReadOnly)? {
+                mount::restrict_attached(cover.as_fd(), access)?;
+            }
+        }
+        Ok(rustix::process::chdir("/")?)
     }
 }
 
-/// What real root could turn against the host by writing, or learn more than it should from.
+fn open_root() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/", flags, Mode::empty())?)
+}
+
+/// What real root could turn against the host by writing.
 const READ_ONLY: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
 
 fn protect(processes: BorrowedFd<'_>, kernel: Kernel) -> io::Result<()> {
@@ -201,18 +225,6 @@ fn protect(processes: BorrowedFd<'_>, kernel: Kernel) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// What could not be done before everything was in place.
-fn finish(operation: &Operation, made: &Made) -> io::Result<()> {
-    let later = match &operation.mount {
-        Mount::Cover(MountPoint::Directory) => restrict(&made.mount, Access::ReadOnly)?,
-        _ => made.restrict_later,
-    };
-    match later {
-        Some(access) => mount::restrict_attached(made.mount.as_fd(), access),
-        None => Ok(()),
-    }
 }
 
 /// Restricts a mount, or says what is to be done after it was attached where the kernel is old.

@@ -173,7 +173,8 @@ impl Place {
     }
 }
 
-/// Waits for a condition that something else brings about.
+/// Waits for a condition that something else brings about, and of which no event tells.
+#[allow(clippy::disallowed_methods)]
 pub fn await_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while !condition() {
