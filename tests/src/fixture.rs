@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::binary::{attacker_binary, place, sandbox_binary};
-use crate::leaks::{control_groups, mounts_below, wait_until_gone};
+use crate::leaks::{mounts_below, wait_until_gone};
 use crate::{Attempt, Outcome, Running, User, finish};
 
 /// The sandbox that most tests make.
 pub const BOX: &str = "box";
 
 /// A place below a directory of its own, owned by one user. When dropped it must have been left
-/// clean: no process, no mount, no control group.
+/// clean: no process, no mount.
 #[derive(Debug)]
 pub struct Fixture {
     /// Who runs everything.
@@ -271,7 +271,7 @@ impl Fixture {
         &self.mark
     }
 
-    /// Fails when a process, a mount or a control group is left.
+    /// Fails when a process or a mount is left.
     #[track_caller]
     pub fn must_be_clean(&self) {
         if let Err(left) = wait_until_gone(&self.mark, Duration::from_secs(10)) {
@@ -279,18 +279,6 @@ impl Fixture {
         }
         let mounts = mounts_below(self.base());
         assert!(mounts.is_empty(), "mounts stay: {mounts:?}");
-        let groups = control_groups(&self.group_name());
-        assert!(groups.is_empty(), "control groups stay: {groups:?}");
-    }
-
-    /// A name that is only this fixture's, for sandboxes whose control groups are looked for.
-    pub fn group_name(&self) -> String {
-        let unique = self
-            .base()
-            .extension()
-            .expect("a random part")
-            .to_string_lossy();
-        format!("box-{unique}")
     }
 }
 

@@ -211,8 +211,9 @@ as_both! {
         }
         let promoting: Vec<Running> =
             names.iter().map(|name| fixture.start(["promote", name, "--yes"])).collect();
-        for (run, name) in promoting.into_iter().zip(&names) {
-            let outcome = run.end();
+        let outcomes: Vec<_> = promoting.into_iter().map(Running::end).collect();
+        for (outcome, name) in outcomes.iter().zip(&names) {
+            // One that found another at work says so, and can be tried again.
             if outcome.code() != 0 {
                 assert_eq!(outcome.code(), 1, "{outcome}");
                 fixture.ok(["promote", name, "--yes"]);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use sandbox_tests::{Attempt, BOX, Fixture, SECRET, Snapshot, as_both, finish};
@@ -70,6 +71,27 @@ as_both! {
         inside.arg(fixture.attacker()).args(["write-through-descriptor", "0"]);
         attempt(inside).must_fail();
         assert_eq!(fs::read_to_string(&given).unwrap(), "as it was");
+    }
+
+    /// What a stream is opened on can be changed through it by its owner, whatever is mounted
+    /// inside; and the null device of a machine is root's.
+    fn the_null_device_cannot_be_changed_through_a_stream(user) {
+        let (fixture, _) = boxed(user);
+        let device = fixture.base().join("null");
+        let device = device.to_str().unwrap();
+        let made = ["make-node", device, "1", "3"];
+        finish(std::process::Command::new(sandbox_tests::attacker_binary()).args(made)).succeeded();
+        user.own(device.as_ref());
+        let mode = || fs::metadata(device).unwrap().permissions().mode() & 0o777;
+        fs::set_permissions(device, fs::Permissions::from_mode(0o666)).unwrap();
+        let opened = || fs::File::options().read(true).write(true).open(device).unwrap();
+        let mut outside = fixture.outside("chmod");
+        finish(outside.args(["600", "/proc/self/fd/0"]).stdin(opened())).succeeded();
+        assert_eq!(mode(), 0o600, "the control");
+        fs::set_permissions(device, fs::Permissions::from_mode(0o666)).unwrap();
+        let mut inside = fixture.command(["run", BOX, "chmod", "600", "/proc/self/fd/0"]);
+        finish(inside.stdin(opened()));
+        assert_eq!(mode(), 0o666, "the mode was changed from inside");
     }
 
     /// A directory given as standard input is a way out like any other open directory.

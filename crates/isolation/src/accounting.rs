@@ -22,7 +22,10 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
+    /// What is there already is let be: one that is over its limit may still be run to free
+    /// space, but not to take more.
     pub(crate) fn new(places: Vec<PathBuf>, most: u64) -> Accounting {
+        let most = most.max(used(&places));
         let next = Instant::now() + SHORTEST;
         Accounting { places, most, next }
     }
@@ -35,14 +38,14 @@ impl Accounting {
     /// Looks; the bytes used, if they are too many.
     pub(crate) fn check(&mut self) -> Option<u64> {
         let started = Instant::now();
-        let used = self
-            .places
-            .iter()
-            .map(|place| space(place).unwrap_or(0))
-            .sum();
+        let used = used(&self.places);
         self.next = Instant::now() + pause(self.most.saturating_sub(used), started.elapsed());
         (used > self.most).then_some(used)
     }
+}
+
+fn used(places: &[PathBuf]) -> u64 {
+    places.iter().map(|place| space(place).unwrap_or(0)).sum()
 }
 
 /// Half the time in which what is left could be filled; and never more than a tenth of the time is
@@ -108,13 +111,23 @@ mod tests {
     #[test]
     fn too_much_is_noticed_with_its_amount() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("a"), vec![1; 1 << 20]).unwrap();
         let places = vec![directory.path().to_owned()];
-        assert_eq!(Accounting::new(places.clone(), 1 << 30).check(), None);
-        assert!(
-            Accounting::new(places, 1 << 19)
-                .check()
-                .is_some_and(|used| used > 1 << 19)
-        );
+        let mut accounting = Accounting::new(places, 1 << 19);
+        assert_eq!(accounting.check(), None);
+        std::fs::write(directory.path().join("a"), vec![1; 1 << 20]).unwrap();
+        assert!(accounting.check().is_some_and(|used| used > 1 << 19));
+    }
+
+    #[test]
+    fn what_was_too_much_before_may_shrink_but_not_grow() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a");
+        std::fs::write(&file, vec![1; 1 << 20]).unwrap();
+        let mut accounting = Accounting::new(vec![directory.path().to_owned()], 1 << 19);
+        assert_eq!(accounting.check(), None);
+        std::fs::write(directory.path().join("b"), vec![1; 1 << 16]).unwrap();
+        assert!(accounting.check().is_some());
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(accounting.check(), None);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{Resource, Rlimit, Signal};
 use sandbox_linux::landlock::{Domain, Grant};
 use sandbox_linux::seccomp::{self, Instruction};
@@ -60,6 +60,7 @@ pub fn become_it(
     rustix::process::umask(prepared.umask);
     enter_directory(&prepared.directories).map_err(Step::Directory.failed())?;
     limit(&prepared.limits).map_err(Step::Limits.failed())?;
+    own_devices().map_err(Step::Privileges.failed())?;
     let domain = domain(prepared).map_err(Step::Landlock.failed())?;
     capabilities::drop_all().map_err(Step::Privileges.failed())?;
     domain.enter().map_err(Step::Landlock.failed())?;
@@ -82,6 +83,51 @@ fn await_init(channel: BorrowedFd<'_>) -> Result<(), Failed> {
         Ok((1, _)) => Ok(()),
         Ok(_) => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
         Err(error) => Err(Step::Fork.failed()(error)),
+    }
+}
+
+/// The usual stream is the host's null device, opened through the host's writable mount: root
+/// inside would own it, and could change its mode for everyone. Ours is mounted read-only.
+fn own_devices() -> io::Result<()> {
+    type Replace = fn(rustix::fd::OwnedFd) -> rustix::io::Result<()>;
+    let streams: [(BorrowedFd<'_>, Replace); 3] = [
+        (rustix::stdio::stdin(), |own| rustix::stdio::dup2_stdin(own)),
+        (rustix::stdio::stdout(), |own| {
+            rustix::stdio::dup2_stdout(own)
+        }),
+        (rustix::stdio::stderr(), |own| {
+            rustix::stdio::dup2_stderr(own)
+        }),
+    ];
+    for (stream, replace) in streams {
+        let Some(path) = rustix::fs::fstat(stream).ok().and_then(memory_device) else {
+            continue;
+        };
+        let access = rustix::fs::fcntl_getfl(stream)? & (OFlags::RWMODE | OFlags::APPEND);
+        replace(rustix::fs::open(
+            path,
+            access | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?)?;
+    }
+    Ok(())
+}
+
+/// The path of a device that every `/dev` has, the sandbox's too.
+fn memory_device(found: rustix::fs::Stat) -> Option<&'static str> {
+    if FileType::from_raw_mode(found.st_mode) != FileType::CharacterDevice {
+        return None;
+    }
+    match (
+        rustix::fs::major(found.st_rdev),
+        rustix::fs::minor(found.st_rdev),
+    ) {
+        (1, 3) => Some("/dev/null"),
+        (1, 5) => Some("/dev/zero"),
+        (1, 7) => Some("/dev/full"),
+        (1, 8) => Some("/dev/random"),
+        (1, 9) => Some("/dev/urandom"),
+        _ => None,
     }
 }
 

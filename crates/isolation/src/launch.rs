@@ -157,7 +157,7 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
     if let Network::Isolated { ports, hosts, .. } = &policy.settings.network {
         network::check(ports, hosts)?;
     }
-    let enforcer = Enforcer::prepare(policy)?;
+    let mut enforcer = Enforcer::prepare(policy)?;
     let facts = facts::look(policy)?;
     let mutex = runs.lock_launches().map_err(records(runs))?;
     let mask = Blocked::new().map_err(step("block signals"))?;
@@ -166,7 +166,7 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
         if let Some(donor) = &donor {
             donor.check(policy)?;
         }
-        match attempt(policy, &facts, donor.as_ref(), &enforcer, &mask)? {
+        match attempt(policy, &facts, donor.as_ref(), &mut enforcer, &mask)? {
             // The run we wanted to join ended meanwhile.
             None => continue,
             Some(started) => return finish(policy, runs, started, enforcer, mask, mutex),
@@ -271,7 +271,7 @@ fn attempt(
     policy: &Policy,
     facts: &Facts,
     donor: Option<&Donor>,
-    enforcer: &Enforcer,
+    enforcer: &mut Enforcer,
     mask: &Blocked,
 ) -> Result<Option<Started>, LaunchError> {
     let task = task(policy, facts, donor.is_some(), enforcer, mask)?;
@@ -291,7 +291,7 @@ fn attempt(
     } = ours;
     if task.wait_for_limits {
         let pid = init.pid.as_raw_nonzero().get();
-        if let Err(error) = enforcer.place(pid) {
+        if let Err(error) = enforcer.place(pid, donor.map(|donor| donor.run.init)) {
             init.kill();
             let _ = init.wait();
             return Err(error);

@@ -120,6 +120,7 @@ fn reason(limit: Limit, error: &std::io::Error) -> String {
 #[derive(Debug)]
 pub(crate) struct Enforcer {
     group: Option<Group>,
+    grouped: Vec<Limit>,
     own: Vec<(Resource, u64)>,
     accounting: Option<Accounting>,
 }
@@ -130,6 +131,7 @@ impl Enforcer {
         let limits = &policy.settings.limits;
         let mut enforcer = Enforcer {
             group: None,
+            grouped: Vec::new(),
             own: Vec::new(),
             accounting: None,
         };
@@ -155,6 +157,7 @@ impl Enforcer {
         let (limit, error) = match Group::make(&name, all) {
             Ok(group) => {
                 self.group = Some(group);
+                self.grouped = all.to_vec();
                 return Ok(());
             }
             Err(refused) => refused,
@@ -192,13 +195,20 @@ impl Enforcer {
         self.group.is_some()
     }
 
-    pub(crate) fn place(&self, init: i32) -> Result<(), LaunchError> {
-        let placed = self
-            .group
-            .as_ref()
-            .map(|group| group.place(init))
-            .transpose();
-        placed.map(drop).map_err(|source| LaunchError::Step {
+    /// Puts the init under the limits: its own, or those of the run it joins, because what is
+    /// limited is the sandbox, however many runs it has.
+    pub(crate) fn place(&mut self, init: i32, joined: Option<i32>) -> Result<(), LaunchError> {
+        let Some(own) = &mut self.group else {
+            return Ok(());
+        };
+        let shared = joined
+            .and_then(|donor| Group::of(donor, PREFIX, &self.grouped).ok().flatten())
+            .filter(|shared| shared.place(init).is_ok());
+        if let Some(shared) = shared {
+            std::mem::replace(own, shared).remove();
+            return Ok(());
+        }
+        own.place(init).map_err(|source| LaunchError::Step {
             step: "put the sandbox into its control group".to_owned(),
             source,
             hint: None,

@@ -23,6 +23,8 @@ impl Runs {
 
     /// Stops all processes where they are. Returns how many.
     pub fn freeze(&self) -> io::Result<usize> {
+        // A run that is being launched has no record yet: wait until it has one.
+        let _none_is_launched = self.lock_launches()?;
         let mut frozen = 0;
         for run in self.live()? {
             // Parents first, so that none of them sees its child stop; again until nobody was left,
@@ -57,6 +59,7 @@ impl Runs {
 
     /// Ends all processes: SIGTERM, then SIGKILL after `grace`. Returns how many there were.
     pub fn stop(&self, grace: Duration) -> io::Result<usize> {
+        let _none_is_launched = self.lock_launches()?;
         let deadline = Instant::now() + grace;
         let mut stopped = 0;
         let mut inits: Vec<(i32, OwnedFd)> = Vec::new();

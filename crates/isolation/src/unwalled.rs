@@ -44,7 +44,7 @@ const DEVICES: [&str; 5] = [
 /// Starts `policy`'s command behind the weaker wall.
 pub(crate) fn launch(policy: &Policy, runs: &Runs) -> Result<Run, LaunchError> {
     let directory = check(policy)?;
-    let enforcer = Enforcer::prepare(policy)?;
+    let mut enforcer = Enforcer::prepare(policy)?;
     let mutex = runs.lock_launches().map_err(records(runs))?;
     let mask = Blocked::new().map_err(step("block signals"))?;
     let alone = Alone {
@@ -64,7 +64,7 @@ pub(crate) fn launch(policy: &Policy, runs: &Runs) -> Result<Run, LaunchError> {
     };
     let pid = init.pid.as_raw_nonzero().get();
     if alone.wait_for_limits {
-        enforcer.place(pid).map_err(give_up)?;
+        enforcer.place(pid, None).map_err(give_up)?;
         message::send(&control, control::GO, &[])
             .map_err(|error| give_up(step("start the init")(error)))?;
     }

@@ -190,6 +190,28 @@ impl Group {
         Ok(group)
     }
 
+    /// The group called `prefix…` that process `pid` is in, in each hierarchy that holds one of
+    /// `limits`; none where it is not in one.
+    pub fn of(pid: i32, prefix: &str, limits: &[Limit]) -> io::Result<Option<Group>> {
+        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        let mut directories: Vec<(PathBuf, Version)> = Vec::new();
+        for limit in limits {
+            let Some(found) = find(&groups, &mounts, limit.controller()) else {
+                return Ok(None);
+            };
+            let name = found.own.file_name().unwrap_or_default();
+            if !name.to_string_lossy().starts_with(prefix) {
+                return Ok(None);
+            }
+            let entry = (found.own, found.version);
+            if !directories.contains(&entry) {
+                directories.push(entry);
+            }
+        }
+        Ok(Some(Group { directories }))
+    }
+
     fn add(&mut self, name: &str, limit: Limit) -> io::Result<()> {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "no such controller");
         let hierarchy = hierarchy(limit.controller())?.ok_or_else(missing)?;
