@@ -5,6 +5,7 @@
 //! runs left is removed when there is nothing else to do: step by step while a command runs, and
 //! for a moment while the kernel takes the sandbox down.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -26,8 +27,8 @@ const MOMENT: Duration = Duration::from_micros(200);
 pub(crate) struct Leftovers {
     /// Scratch directories in use, each among those that are not; looked at when there is time.
     used: Vec<PathBuf>,
-    /// Found beside them.
-    found: Vec<PathBuf>,
+    /// Found beside them, in turns.
+    found: VecDeque<PathBuf>,
     due: Option<Instant>,
 }
 
@@ -44,7 +45,7 @@ impl Leftovers {
             });
         Leftovers {
             used: work.collect(),
-            found: Vec::new(),
+            found: VecDeque::new(),
             due: Some(Instant::now() + SOON),
         }
     }
@@ -57,41 +58,55 @@ impl Leftovers {
     /// Removes one.
     pub(crate) fn step(&mut self) {
         self.look();
-        let removed = self.found.pop().is_some_and(|leftover| {
-            remove(&leftover);
-            true
-        });
-        self.due = removed.then(|| Instant::now() + PAUSE);
+        let next = self.found.pop_front();
+        self.due = next.as_ref().map(|_| Instant::now() + PAUSE);
+        if let Some(leftover) = next {
+            remove(&leftover, None);
+        }
     }
 
     /// Removes as many as the moment allows.
     pub(crate) fn last_steps(&mut self) {
         let end = Instant::now() + MOMENT;
         self.look();
-        while let Some(leftover) = self.found.pop() {
-            remove(&leftover);
-            if Instant::now() >= end {
+        while let Some(leftover) = self.found.pop_front() {
+            if remove(&leftover, Some(end)) == Removed::InPart {
                 return;
             }
         }
     }
 
     fn look(&mut self) {
-        for used in std::mem::take(&mut self.used) {
-            let siblings = used
-                .parent()
-                .and_then(|parent| std::fs::read_dir(parent).ok());
-            let siblings = siblings.into_iter().flatten().flatten();
-            let others = siblings
-                .map(|entry| entry.path())
-                .filter(|path| *path != used);
-            self.found.extend(others);
+        let used = std::mem::take(&mut self.used);
+        let mut places: Vec<_> = used.iter().map(|used| siblings(used)).collect();
+        while places.iter().any(|place| !place.is_empty()) {
+            self.found.extend(places.iter_mut().filter_map(Vec::pop));
         }
     }
 }
 
-/// What a volatile overlay leaves, known by name; anything else the long way.
-fn remove(leftover: &Path) {
+fn siblings(used: &Path) -> Vec<PathBuf> {
+    let entries = used
+        .parent()
+        .and_then(|parent| std::fs::read_dir(parent).ok());
+    let paths = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    paths.filter(|path| path != used).collect()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Removed {
+    Whole,
+    /// Time was up; the rest stays for a later run.
+    InPart,
+}
+
+/// Removes what a volatile overlay leaves, known by name, from the inside out; anything else the
+/// long way.
+fn remove(leftover: &Path, end: Option<Instant>) -> Removed {
     let inside = |name: &str| leftover.join(name);
     // The overlay makes its directory unsearchable even for its owner.
     let _ = rustix::fs::chmod(inside("work"), Mode::RWXU);
@@ -101,11 +116,15 @@ fn remove(leftover: &Path) {
         AtFlags::empty(),
     );
     for name in ["work/incompat/volatile", "work/incompat", "work"] {
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Removed::InPart;
+        }
         let _ = unlinkat(CWD, inside(name), AtFlags::REMOVEDIR);
     }
     if unlinkat(CWD, leftover, AtFlags::REMOVEDIR).is_err() {
         let _ = std::fs::remove_dir_all(leftover);
     }
+    Removed::Whole
 }
 
 #[cfg(test)]
