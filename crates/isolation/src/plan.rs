@@ -304,3 +304,6 @@ impl Operation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
