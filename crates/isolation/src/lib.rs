@@ -10,6 +10,7 @@ mod command;
 mod control;
 mod devices;
 pub mod environment;
+mod error;
 mod explain;
 pub mod facts;
 pub mod home;

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::StatVfsMountFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 
 /// What `mount_setattr` takes.
@@ -145,6 +146,57 @@ fn seal_one_by_one() -> io::Result<()> {
 }
 
 fn remount(point: &Path, access: Access) -> io::Result<()> {
-    let flags = MountFlags::BIND | access.flags();
+    // What a mount forbids already it must go on forbidding: in a user namespace those are locked.
+    let kept = rustix::fs::statvfs(point)?.f_flag;
+    let kept = [
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ]
+    .into_iter()
+    .filter(|(is, _)| kept.contains(*is))
+    .fold(MountFlags::empty(), |flags, (_, flag)| flags | flag);
+    let flags = MountFlags::BIND | access.flags() | kept;
     Ok(rustix::mount::mount_remount(point, flags, "")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clone::{Namespaces, Parent, clone};
+    use crate::identity::map_self;
+
+    /// In a user namespace of its own; `true` when nothing on the host can be written afterwards.
+    fn sealed_by(seal: impl Fn() -> io::Result<()>) -> bool {
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        let namespaces = Namespaces::NEWUSER | Namespaces::NEWNS;
+        let body = || {
+            map_self(uid.as_raw(), gid.as_raw()).unwrap();
+            seal().unwrap();
+            let written = [
+                "/sealed-trial",
+                "/dev/shm/sealed-trial",
+                "/tmp/sealed-trial",
+            ]
+            .iter()
+            .any(|path| std::fs::write(path, "").is_ok());
+            i32::from(written)
+        };
+        let (child, ()) = clone(namespaces, Parent::Caller, (), body).unwrap();
+        child.wait().unwrap().exit_status() == Some(0)
+    }
+
+    #[test]
+    fn a_sealed_host_cannot_be_written() {
+        assert!(sealed_by(seal));
+    }
+
+    #[test]
+    fn mount_by_mount_does_the_same_where_the_kernel_is_old() {
+        assert!(sealed_by(seal_one_by_one));
+    }
 }
