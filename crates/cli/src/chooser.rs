@@ -108,7 +108,7 @@ fn ask(
     let question =
         format!("{place} Promote it? [y]es / [n]o / [d]iff / [h]unks / [a]ll the rest / [q]uit? ");
     loop {
-        match prompt::choose(&question, &['y', 'n', 'd', 'h', 'a', 'q']) {
+        match prompt::choose(&question, &["yes", "no", "diff", "hunks", "all", "quit"]) {
             Some('y') => return Ok(true),
             Some('n') => return Ok(false),
             Some('d') => show_diff(view, &step.path)?,
@@ -166,7 +166,7 @@ fn choose_hunks(view: &View<'_>, step: &Step) -> Result<Chosen, Problem> {
         let place = format!("({}/{})", index + 1, hunks.len());
         match prompt::choose(
             &format!("{place} Take this hunk? [y]es / [n]o / [q]uit? "),
-            &['y', 'n', 'q'],
+            &["yes", "no", "quit"],
         ) {
             Some('y') => taken[index] = true,
             Some('n') => {}

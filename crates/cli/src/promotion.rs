@@ -260,7 +260,10 @@ fn ask_resolution(
         "    [o]urs (sandbox) / [t]heirs (source) / [m]erge / [s]kip / [d]iff / [q]uit? ";
     loop {
         return Ok(Some(
-            match prompt::choose(question, &['o', 't', 'm', 's', 'd', 'q']) {
+            match prompt::choose(
+                question,
+                &["ours", "theirs", "merge", "skip", "diff", "quit"],
+            ) {
                 Some('o') => Resolution::Ours,
                 Some('t') => Resolution::Theirs,
                 Some('m') => Resolution::Merge,

@@ -36,18 +36,16 @@ pub(crate) fn line(question: &str) -> Option<String> {
     }
 }
 
-/// Asks until one of `keys` is answered; `None` at the end of input.
-pub(crate) fn choose(question: &str, keys: &[char]) -> Option<char> {
+/// Asks until one of `words` is answered, whole or by its first letter; gives that letter, `None` at
+/// the end of input.
+pub(crate) fn choose(question: &str, words: &[&str]) -> Option<char> {
     loop {
-        let answer = line(question)?;
-        let mut typed = answer.chars();
-        match (typed.next(), typed.next()) {
-            (Some(key), None) if keys.contains(&key) => return Some(key),
-            _ => {
-                let keys: Vec<String> = keys.iter().map(char::to_string).collect();
-                narration::say(format_args!("Please answer one of {}.", keys.join(", ")));
-            }
+        let answer = line(question)?.to_lowercase();
+        let means = |word: &&&str| **word == answer || word.get(..1) == Some(&answer);
+        if let Some(word) = words.iter().find(means) {
+            return word.chars().next();
         }
+        narration::say(format_args!("Please answer one of {}.", words.join(", ")));
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn empty_trash(root: &Root) -> io::Result<()> {
         trash => trash?,
     };
     for entry in trash.entries()? {
-        delete(&trash, &root.path().join(TRASH), &entry.name)?;
+        delete_together(&trash, &root.path().join(TRASH), &entry.name)?;
     }
     match dir.remove_dir(TRASH.as_bytes()) {
         // Another discard is at work in it, or removed it first.
@@ -76,6 +76,21 @@ pub(crate) fn empty_trash(root: &Root) -> io::Result<()> {
             Ok(())
         }
         removed => removed,
+    }
+}
+
+/// Deletes `name` of the trash while others may be deleting it, too: what one has removed, the other
+/// does not find, and goes on.
+fn delete_together(trash: &Dir, path: &Path, name: &[u8]) -> io::Result<()> {
+    loop {
+        match delete(trash, path, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if trash.stat(name)?.is_none() {
+                    return Ok(());
+                }
+            }
+            deleted => return deleted,
+        }
     }
 }
 
