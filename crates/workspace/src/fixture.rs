@@ -5,7 +5,9 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use sandbox_linux::trial::{self, OverlayTrial, TrialError};
-use sandbox_model::{BackendKind, ChangeKind, ChangeSet, OverlayXattr, RelPath, Settings};
+use sandbox_model::{
+    BackendKind, ChangeKind, ChangeSet, OverlayXattr, RelPath, Settings, WorkspaceMount,
+};
 
 use crate::changes::{ChangeOptions, change_set};
 use crate::meta::{self, Meta};
@@ -65,6 +67,36 @@ impl Fixture {
         }
     }
 
+    /// A sandbox over a snapshot of its source, as a btrfs one is.
+    pub(crate) fn frozen(fill: impl FnOnce(&Path)) -> Fixture {
+        let mut fixture = Fixture::overlay(OverlayXattr::User, fill);
+        let mut cp = std::process::Command::new("cp");
+        let copied = cp
+            .arg("-a")
+            .arg(fixture.source())
+            .arg(fixture.sandbox.dir.join("base"));
+        assert!(copied.status().unwrap().success());
+        fixture.sandbox.meta.backend = BackendKind::Btrfs;
+        fixture
+    }
+
+    /// A sandbox that is a copy of its source.
+    pub(crate) fn copied(fill: impl FnOnce(&Path)) -> Fixture {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        fill(&source);
+        let request = crate::root::CreateRequest {
+            name: None,
+            source,
+            backend: sandbox_model::BackendChoice::Only(BackendKind::Copy),
+            settings: Settings::default(),
+        };
+        let root = Root::open(&dir.path().join("root")).unwrap();
+        let sandbox = root.create(&request, &mut Silent).unwrap();
+        Fixture { _dir: dir, sandbox }
+    }
+
     pub(crate) fn source(&self) -> &Path {
         self.sandbox.source()
     }
@@ -78,18 +110,28 @@ impl Fixture {
         &self,
         act: impl FnOnce(&Path) -> io::Result<()>,
     ) -> Result<(), TrialError> {
-        let overlay = OverlayTrial {
-            lower: self.source(),
-            upper: &self.sandbox.dir.join("upper"),
-            work: &self.sandbox.dir.join("workdir"),
-            xattr: self.sandbox.meta.xattr.unwrap(),
-        };
-        trial::overlay(&overlay, |mount| {
-            act(&PathBuf::from(format!(
-                "/proc/self/fd/{}",
-                mount.as_raw_fd()
-            )))
-        })
+        match self.sandbox.mount() {
+            WorkspaceMount::Bind { dir } => act(&dir).map_err(TrialError::Use),
+            WorkspaceMount::Overlay {
+                lower,
+                upper,
+                work,
+                xattr,
+            } => {
+                let overlay = OverlayTrial {
+                    lower: &lower,
+                    upper: &upper,
+                    work: &work,
+                    xattr,
+                };
+                trial::overlay(&overlay, |mount| {
+                    act(&PathBuf::from(format!(
+                        "/proc/self/fd/{}",
+                        mount.as_raw_fd()
+                    )))
+                })
+            }
+        }
     }
 
     /// A run from its mark to its record.

@@ -252,3 +252,92 @@ fn what_left_the_layer_is_forgotten() {
     );
     assert!(store.get(&path("file")).is_some());
 }
+
+#[test]
+fn a_snapshot_is_its_own_base() {
+    let fixture = Fixture::frozen(sample);
+    fixture.run(|root| fs::write(root.join("file"), "ours\n"));
+    fs::write(fixture.source().join("file"), "theirs\n").unwrap();
+    fs::write(fixture.source().join("dir/inner"), "theirs\n").unwrap();
+    let store = store(&fixture);
+    assert_eq!(read(&store, "file"), "first\n");
+    assert_eq!(read(&store, "dir/inner"), "inner\n");
+    let base = store.get(&path("file")).unwrap();
+    assert_eq!((base.content, base.uncertain), (BaseContent::Frozen, false));
+    assert_eq!(store.get(&path("missing/deeper")).unwrap().entry, None);
+    assert_eq!(fixture.listed(), ["M file"]);
+}
+
+#[test]
+fn what_was_promoted_from_a_snapshot_leaves_the_change_set() {
+    let fixture = Fixture::frozen(sample);
+    fixture.run(|root| {
+        fs::write(root.join("file"), "ours\n")?;
+        fs::remove_dir_all(root.join("dir"))?;
+        write(root, "new/file", "new\n");
+        Ok(())
+    });
+    assert_eq!(
+        fixture.listed(),
+        [
+            "D dir",
+            "D dir/inner",
+            "D dir/other",
+            "M file",
+            "A new",
+            "A new/file"
+        ]
+    );
+    fs::write(fixture.source().join("file"), "ours\n").unwrap();
+    fs::remove_dir_all(fixture.source().join("dir")).unwrap();
+    let promoted = ["file", "dir", "dir/inner", "dir/other"].map(path);
+    store(&fixture).forget(&promoted).unwrap();
+    assert_eq!(fixture.listed(), ["A new", "A new/file"]);
+    assert_eq!(read(&store(&fixture), "file"), "ours\n");
+    fixture.run(|root| fs::write(root.join("file"), "ours again\n"));
+    assert_eq!(fixture.listed(), ["M file", "A new", "A new/file"]);
+    fs::write(fixture.source().join("file"), "theirs\n").unwrap();
+    assert_eq!(read(&store(&fixture), "file"), "ours\n");
+}
+
+#[test]
+fn a_copy_knows_what_it_was_copied_from() {
+    let fixture = Fixture::copied(sample);
+    fixture.run(|root| {
+        fs::write(root.join("file"), "ours\n")?;
+        fs::remove_file(root.join("dir/inner"))
+    });
+    fs::write(fixture.source().join("file"), "theirs\n").unwrap();
+    fs::write(fixture.source().join("dir/other"), "theirs\n").unwrap();
+    assert_eq!(fixture.listed(), ["D dir/inner", "M file"]);
+    let store = store(&fixture);
+    assert_eq!(
+        read(&store, "file"),
+        "first\n",
+        "saved at the end of the run"
+    );
+    assert_eq!(
+        read(&store, "dir/other"),
+        "other\n",
+        "the copy still has it"
+    );
+    assert_eq!(
+        read(&store, "dir/inner"),
+        "inner\n",
+        "the source still has it"
+    );
+    assert_eq!(store.list(&path("dir")).unwrap(), [&b"inner"[..], b"other"]);
+    let base = store.get(&path("file")).unwrap();
+    assert_eq!(base.chain, [ino(fixture.source())]);
+    assert!(!base.stands(fixture.view().source.stat(&path("file")).unwrap().as_ref()));
+}
+
+#[test]
+fn a_copy_whose_source_moved_first_says_that_contents_are_lost() {
+    let fixture = Fixture::copied(sample);
+    fs::write(fixture.source().join("file"), "theirs\n").unwrap();
+    fixture.run(|root| fs::write(root.join("file"), "ours\n"));
+    assert_eq!(fixture.listed(), ["M file"]);
+    let lost = store(&fixture).open(&path("file")).unwrap_err();
+    assert_eq!(lost.kind(), io::ErrorKind::NotFound);
+}
