@@ -13,6 +13,7 @@
 mod contents;
 mod copied;
 mod index;
+mod mark;
 mod record;
 mod store;
 

@@ -5,15 +5,14 @@
 //! as uncertain.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::time::{ClockId, clock_gettime};
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, RelPath, Timestamp};
 
 use super::contents::ContentStore;
 use super::index::{self, Record, Records};
+use super::mark::{self, Mark};
 use super::store::{content_dir, index_path, lock, make_private_dir, store_dir};
 use super::{Base, BaseContent, unchanged};
 use crate::backend::copy::Manifest;
@@ -29,37 +28,7 @@ pub fn run_began(sandbox: &Sandbox) -> io::Result<Timestamp> {
     if sandbox.meta.backend == BackendKind::Btrfs {
         return Ok(coarse_now());
     }
-    let dir = store_dir(sandbox);
-    let unnamed = dir.join(format!("{MARK}.{}", std::process::id()));
-    let file = match File::create(&unnamed) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            make_private_dir(&dir)?;
-            File::create(&unnamed)?
-        }
-        file => file?,
-    };
-    let mark = Mark {
-        pid: std::process::id(),
-        began: stamp(&file)?,
-    };
-    std::fs::rename(&unnamed, mark.path(&dir))?;
-    Ok(mark.began)
-}
-
-/// A time that no change made so far was stamped with and no later one will be below of. The coarse
-/// clock is not that: multigrain timestamps (Linux 6.13) run ahead of it by several milliseconds. But a
-/// change to an inode whose time was looked at is stamped finely, and that stamp is from then on the
-/// least that any filesystem of the machine gives out. Before 6.13 this is the coarse clock.
-fn stamp(file: &File) -> io::Result<Timestamp> {
-    use std::os::unix::fs::MetadataExt;
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata()?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    let found = file.metadata()?;
-    Ok(Timestamp(
-        found.ctime(),
-        u32::try_from(found.ctime_nsec()).unwrap_or(0),
-    ))
+    Mark::make(&store_dir(sandbox))
 }
 
 /// Records the base of every path touched for the first time since `began`, which [`run_began`] told.
@@ -69,12 +38,8 @@ pub fn record(sandbox: &Sandbox, began: Timestamp) -> io::Result<()> {
         return Ok(());
     }
     let dir = store_dir(sandbox);
-    let mark = Mark {
-        pid: std::process::id(),
-        began,
-    };
     record_since(sandbox, &dir, began)?;
-    remove_mark(&mark.path(&dir))
+    Mark::ours(began).remove(&dir)
 }
 
 /// Records for runs whose process did not live to do it. A run that is still on is helped along.
@@ -83,13 +48,13 @@ pub(crate) fn recover(sandbox: &Sandbox) -> io::Result<()> {
         return Ok(());
     }
     let dir = store_dir(sandbox);
-    let marks = marks(&dir)?;
+    let marks = mark::all(&dir)?;
     let Some(began) = marks.iter().map(|mark| mark.began).min() else {
         return Ok(());
     };
     record_since(sandbox, &dir, began)?;
     for mark in marks.iter().filter(|mark| !mark.is_live()) {
-        remove_mark(&mark.path(&dir))?;
+        mark.remove(&dir)?;
     }
     Ok(())
 }
@@ -332,7 +297,7 @@ struct Horizon {
 }
 
 impl Horizon {
-    /// Whatever changed after the run began has a change time of at least its [`stamp`]. Filesystems
+    /// Whatever changed after the run began has a change time of at least its mark's. Filesystems
     /// that keep whole seconds cut theirs short. A modification time is set at will, so one in the
     /// future says nothing.
     fn freshness(&self, found: &Fingerprint) -> Freshness {
@@ -367,63 +332,5 @@ fn margin(filesystem: i64, began: Timestamp) -> Timestamp {
         Timestamp(began.0 - MARGIN_SECONDS, began.1)
     } else {
         began
-    }
-}
-
-/// A run that began and has not been recorded.
-struct Mark {
-    pid: u32,
-    began: Timestamp,
-}
-
-const MARK: &str = "run";
-
-impl Mark {
-    fn path(&self, dir: &Path) -> PathBuf {
-        dir.join(format!(
-            "{MARK}.{}.{}.{}",
-            self.pid, self.began.0, self.began.1
-        ))
-    }
-
-    fn parse(name: &str) -> Option<Mark> {
-        let mut parts = name.strip_prefix(MARK)?.strip_prefix('.')?.splitn(3, '.');
-        let mut part = || parts.next();
-        let pid = part()?.parse().ok()?;
-        let began = Timestamp(part()?.parse().ok()?, part()?.parse().ok()?);
-        Some(Mark { pid, began })
-    }
-
-    /// Is the process that began it still there (and not a later one with its number)?
-    fn is_live(&self) -> bool {
-        const TICKS_PER_SECOND: i64 = 100;
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)) else {
-            return false;
-        };
-        let fields = stat
-            .rsplit_once(')')
-            .map(|(_, rest)| rest.split_whitespace());
-        let started = fields.and_then(|mut fields| fields.nth(19)?.parse::<i64>().ok());
-        let booted = coarse_now().0 - clock_gettime(ClockId::Boottime).tv_sec;
-        started.is_some_and(|ticks| booted + ticks / TICKS_PER_SECOND <= self.began.0 + 1)
-    }
-}
-
-fn marks(dir: &Path) -> io::Result<Vec<Mark>> {
-    let entries = match std::fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut marks = Vec::new();
-    for entry in entries {
-        marks.extend(entry?.file_name().to_str().and_then(Mark::parse));
-    }
-    Ok(marks)
-}
-
-fn remove_mark(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }
