@@ -4,6 +4,7 @@
 //!
 //! Each test makes one filesystem and runs this binary again on it as the user in question.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
+#![allow(clippy::print_stderr, reason = "and it says what differs")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -328,7 +329,7 @@ fn cell() {
             root: root.clone(),
             backend,
         };
-        let subvolume = sandbox_linux::btrfs::is_subvolume(&Dir::open(&case.source()).unwrap());
+        let subvolume = sandbox_linux::btrfs::is_subvolume(Dir::open(&case.source()).unwrap());
         if backend == BackendKind::Btrfs && !subvolume.unwrap() {
             let refused = case.create("refused").unwrap_err();
             assert!(

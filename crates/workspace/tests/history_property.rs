@@ -1,6 +1,7 @@
 //! A random history, done in a sandbox and on a plain copy, leaves the same tree: as the sandbox
 //! shows it, as its change set tells it, as its diff carries it, and in the source once it is promoted.
 //! Undo gives the original back, exactly.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod history;
 
