@@ -349,6 +349,38 @@ fn privileges_are_stripped_and_the_path_leaves_the_change_set() {
 }
 
 #[test]
+fn a_plan_that_the_sandbox_has_left_behind_is_refused() {
+    for script in [
+        "echo again > a",
+        "echo back > gone",
+        "chmod 700 mode",
+        "rm new",
+    ] {
+        let project = Project::new("echo a > a; echo g > gone; echo m > mode; chmod 644 mode");
+        project.run("echo A > a; rm gone; chmod 755 mode; echo n > new");
+        let before = snapshot(&project.source, Closeness::Inodes);
+        let plan = project.plan_all();
+        project.run(script);
+        let result = sandbox_workspace::promote::apply(
+            &project.sandbox,
+            plan,
+            Default::default(),
+            &mut Silent,
+        );
+        assert!(
+            matches!(result, Err(PromoteError::Stale { .. })),
+            "{script}: {result:?}"
+        );
+        assert_same(
+            &snapshot(&project.source, Closeness::Inodes),
+            &before,
+            script,
+        );
+        assert_eq!(project.leftovers(), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn undo_takes_back_only_what_still_stands() {
     let project = Project::new("echo a > a; echo b > b; mkdir d; echo c > d/c");
     project.run("echo A > a; echo B > b; rm -r d; mkdir n; echo n > n/n");

@@ -11,12 +11,13 @@ use super::conduct::Conduct;
 use super::error::PromoteError;
 use super::fault;
 use super::journal::{Inode, Journal, Kind, Operation, Parent, Place, SandboxIdentity, Settle};
-use super::plan::Plan;
-use super::settle::{excuse_renames, settle};
-use super::stage::{Staged, copy_standing, stage};
+use super::plan::{Action, Plan, Step};
+use super::settle::{Since, excuse_renames, settle};
+use super::stage::{Staged, copy_standing, stage, unlinked};
 use super::{recover, retention};
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
+use crate::side::Side;
 use crate::tree::{Dir, Tree};
 use crate::view::View;
 
@@ -63,6 +64,7 @@ pub fn apply(
     let _source_lock = area.lock(&source)?;
     recover::repair(&sandbox.root, &area, &source, Some(sandbox))?;
 
+    check_unstaged(sandbox, &plan)?;
     let mut promoted = Promoted {
         id: None,
         paths: plan.steps.iter().map(|step| step.path.clone()).collect(),
@@ -74,7 +76,7 @@ pub fn apply(
         .iter()
         .all(|step| !step.action.touches_the_source())
     {
-        settle(sandbox, &after)?;
+        settle(sandbox, &after, Since::Locked)?;
         return Ok(promoted);
     }
     let conduct = Conduct::begin(&area, &source, None, backup == Backup::Beside)?;
@@ -92,7 +94,7 @@ pub fn apply(
             return Err(error);
         }
     };
-    settle(sandbox, &journal.settle)?;
+    settle(sandbox, &journal.settle, Since::Locked)?;
     conduct.finish(&committed)?;
     retention::prune(&area)?;
     promoted.backup = conduct.backup.clone().filter(|_| journal.backup.is_some());
@@ -114,6 +116,31 @@ fn open_source(sandbox: &Sandbox, plan: &Plan) -> Result<Tree, PromoteError> {
         Some(planned) if Inode::of(planned) != Inode::of(&root) => Err(gone()),
         _ => Ok(source),
     }
+}
+
+/// What is not staged must still be in the sandbox as the plan saw it; staging looks at the rest.
+fn check_unstaged(sandbox: &Sandbox, plan: &Plan) -> Result<(), PromoteError> {
+    let view = View::open(sandbox)?;
+    let staged = |step: &&Step| {
+        let in_place = matches!(step.action, Action::Attributes);
+        step.after.is_some() && step.action.touches_the_source() && !in_place
+    };
+    for step in plan.steps.iter().filter(|step| !staged(step)) {
+        let now = view
+            .workspace()
+            .stat(&step.path)
+            .map_err(|source| PromoteError::Io {
+                operation: "read",
+                path: step.path.under(sandbox.source()),
+                source,
+            })?;
+        if now.map(unlinked) != step.frozen.ours.map(unlinked) {
+            return Err(PromoteError::Stale {
+                path: step.path.clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Stages everything and writes the journal in memory. The source is only read.

@@ -252,6 +252,7 @@ impl Planner<'_> {
         if let Some(after) = &mut step.after {
             strip_set_id(after, &mut step.stripped);
             if after.kind == EntryKind::File
+                && change.flags.contains(&Flag::Privilege)
                 && self
                     .view
                     .workspace()

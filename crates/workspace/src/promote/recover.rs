@@ -11,7 +11,7 @@ use super::conduct::{RolledBack, finish, roll_back, sweep};
 use super::error::PromoteError;
 use super::ground::is_not_there;
 use super::journal::{Committed, Inode, Journal};
-use super::settle::{excuse_renames, settle};
+use super::settle::{Since, excuse_renames, settle};
 use super::transaction::Transaction;
 use crate::root::{Root, RootError};
 use crate::sandbox::{Sandbox, SandboxError};
@@ -100,7 +100,7 @@ pub(crate) fn repair(
     };
     if let Some(committed) = Committed::read(&dir).map_err(cannot)? {
         with_sandbox(root, &journal, held, |sandbox| {
-            settle(sandbox, &journal.settle)
+            settle(sandbox, &journal.settle, Since::Crash)
         })?;
         finish(area, source, &pending, &committed)?;
         let outcome = Recovery::Finished;

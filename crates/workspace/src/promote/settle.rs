@@ -41,8 +41,17 @@ impl Settle {
     }
 }
 
+/// Whether the sandbox may have been used since it was promoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// It was locked all the time.
+    Locked,
+    /// A crash came between: each path is looked at again.
+    Crash,
+}
+
 /// Settles `sandbox`, whose exclusive lock the caller holds.
-pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle) -> Result<(), PromoteError> {
+pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result<(), PromoteError> {
     if settle.is_empty() {
         return Ok(());
     }
@@ -52,7 +61,7 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle) -> Result<(), PromoteEr
         source,
     };
     fault::at("settle").map_err(cannot)?;
-    let (taken, absorbed) = still_as_promoted(sandbox, settle)?;
+    let (taken, absorbed) = still_as_promoted(sandbox, settle, since)?;
     let backend = backend(sandbox.meta.backend);
     backend
         .take_source(&sandbox.meta, &sandbox.dir, &taken)
@@ -75,7 +84,16 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle) -> Result<(), PromoteEr
 fn still_as_promoted(
     sandbox: &Sandbox,
     settle: &Settle,
+    since: Since,
 ) -> Result<(Vec<RelPath>, Vec<RelPath>), PromoteError> {
+    if since == Since::Locked {
+        let (taken, absorbed): (Vec<_>, Vec<_>) = settle
+            .absorb
+            .iter()
+            .partition(|promoted| promoted.take_source);
+        let paths = |list: Vec<&Absorbed>| list.into_iter().map(|p| p.path.clone()).collect();
+        return Ok((paths(taken), paths(absorbed)));
+    }
     let view = View::open(sandbox)?;
     let (mut taken, mut absorbed): (Vec<RelPath>, Vec<RelPath>) = (Vec::new(), Vec::new());
     for promoted in &settle.absorb {

@@ -351,7 +351,7 @@ impl Stager<'_> {
 }
 
 /// Other names of a file come and go without its being another file.
-fn unlinked(mut fingerprint: Fingerprint) -> Fingerprint {
+pub(crate) fn unlinked(mut fingerprint: Fingerprint) -> Fingerprint {
     fingerprint.nlink = 0;
     if fingerprint.entry.kind == EntryKind::Directory {
         fingerprint.entry.size = 0;
@@ -367,12 +367,29 @@ pub(crate) fn below(path: &RelPath, root: &RelPath) -> RelPath {
         .fold(RelPath::root(), |path, name| path.join(name))
 }
 
-fn open_parent<'p>(stage: &Dir, path: &'p RelPath) -> io::Result<(Dir, &'p [u8])> {
+/// A directory of the stage, or the stage itself, which need not be opened again.
+enum Held<'d> {
+    Stage(&'d Dir),
+    Below(Dir),
+}
+
+impl std::ops::Deref for Held<'_> {
+    type Target = Dir;
+
+    fn deref(&self) -> &Dir {
+        match self {
+            Held::Stage(dir) => dir,
+            Held::Below(dir) => dir,
+        }
+    }
+}
+
+fn open_parent<'d, 'p>(stage: &'d Dir, path: &'p RelPath) -> io::Result<(Held<'d>, &'p [u8])> {
     let name = path.name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut dir = stage.open_dir(b".")?;
+    let mut dir = Held::Stage(stage);
     let depth = path.components().count();
     for name in path.components().take(depth - 1) {
-        dir = dir.open_dir(name)?;
+        dir = Held::Below(dir.open_dir(name)?);
     }
     Ok((dir, name))
 }
