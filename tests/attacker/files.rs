@@ -171,9 +171,10 @@ fn dig(path: &str, depth: &str) -> Attempt {
     fs::create_dir(path).map_err(refused_by("mkdir"))?;
     std::env::set_current_dir(path).map_err(refused_by("chdir"))?;
     let depth: u32 = depth.parse().expect("depth is a number");
+    let name = "deep".repeat(16);
     for _ in 0..depth {
-        fs::create_dir("deep").map_err(refused_by("mkdir"))?;
-        std::env::set_current_dir("deep").map_err(refused_by("chdir"))?;
+        fs::create_dir(&name).map_err(refused_by("mkdir"))?;
+        std::env::set_current_dir(&name).map_err(refused_by("chdir"))?;
     }
     fs::write("bottom", "bottom\n").map_err(refused_by("write"))?;
     Ok(format!("{depth} deep"))

@@ -223,21 +223,18 @@ fn undo_survives_the_sandbox(cell: &Cell<'_>) {
     let before = Snapshot::of(&fixture.source()).without_directory_times();
     fixture.run("echo changed > readme; rm old").succeeded();
     fixture.ok(["promote", BOX, "--yes"]);
-    fixture.ok(["fork", BOX, "other"]);
     fixture.ok(["discard", BOX, "-f"]);
-    fixture.ok(["promote", "other", "--undo", "--yes"]);
+    fixture.ok(["promote", BOX, "--undo", "--yes"]);
     let after = Snapshot::of(&fixture.source()).without_directory_times();
     after.must_equal(&before, "undo after discard");
 }
 
 fn the_diff_is_a_patch_that_git_applies(cell: &Cell<'_>) {
     let fixture = cell.boxed();
-    fixture
-        .shell("rm -f attacker; cp -a . ../plain")
-        .succeeded();
+    fixture.shell("cp -a . ../plain").succeeded();
     fixture
         .run(
-            "rm -f attacker; echo four >> readme; rm old; mv tool renamed; echo new > brand-new; \
+            "echo four >> readme; rm old; mv tool renamed; echo new > brand-new; \
                  chmod +x src/main; printf 'no newline' > bare; printf '\\0binary' > binary; \
                  ln -sfn elsewhere relative",
         )

@@ -222,7 +222,7 @@ as_both! {
     fn a_bottomless_directory_is_walked_and_removed(user) {
         each_backend(user, |fixture| {
             let shaft = fixture.source().join("shaft");
-            fixture.inside(&["dig", shaft.to_str().unwrap(), "1500"]).must_work();
+            fixture.inside(&["dig", shaft.to_str().unwrap(), "100"]).must_work();
             fixture.ok(["diff", BOX, "--files"]);
             let outcome = fixture.sandbox(["diff", BOX]);
             assert_eq!(outcome.code(), 0, "{}", outcome.err());

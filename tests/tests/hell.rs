@@ -99,7 +99,7 @@ as_both! {
         for name in [
             OsStr::new(" leading and trailing "), OsStr::new("-rf"), OsStr::new("line\nbreak"),
             OsStr::new("comma,colon:back\\slash"), OsStr::new("quote'\"$(id)`id`"), OsStr::from_bytes(b"\xff\xfe"),
-            OsStr::new("esc\u{1b}]0;0wned\u{7}"), OsStr::new("lowerdir=/,upperdir=x"), OsStr::new("%s%n*?[a]"),
+            OsStr::new("esc\u{1b}]0;0wned\u{7}"), OsStr::new("lowerdir=x,upperdir=y"), OsStr::new("%s%n*?[a]"),
         ] {
             for backend in ["overlay", "copy"] {
                 let fixture = Fixture::new(user);

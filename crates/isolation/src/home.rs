@@ -135,7 +135,8 @@ fn make_directories(path: &Path, mode: Mode) -> io::Result<()> {
         Err(rustix::io::Errno::NOENT) => {
             let parent = path.parent().ok_or(rustix::io::Errno::NOENT)?;
             make_directories(parent, mode)?;
-            Ok(rustix::fs::mkdir(path, mode)?)
+            // Another run of the sandbox may make it at the same moment.
+            make_directories(path, mode)
         }
         Err(error) => Err(error.into()),
     }
@@ -153,7 +154,10 @@ fn hide(facts: &HomeFacts, name: &Path) -> io::Result<()> {
         // Hidden before, or made anew inside since.
         Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(rustix::io::Errno::NOENT) => match copy_parents(facts, name)? {
-            true => Ok(make()?),
+            true => match make() {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
             false => Ok(()),
         },
         Err(error) => Err(error.into()),
