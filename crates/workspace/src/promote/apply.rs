@@ -17,7 +17,6 @@ use super::stage::{Staged, copy_standing, stage, unlinked};
 use super::{recover, retention};
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
-use crate::side::Side;
 use crate::tree::{Dir, Tree};
 use crate::view::View;
 
