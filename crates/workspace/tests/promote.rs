@@ -349,6 +349,25 @@ fn privileges_are_stripped_and_the_path_leaves_the_change_set() {
 }
 
 #[test]
+fn half_of_a_rename_does_not_take_the_contents_from_the_other() {
+    let project = Project::new("mkdir c; echo 1 > c/f; echo a > a");
+    project.run("mv c d; mv a b");
+    let selection = Selection {
+        paths: vec![path("c"), path("a")],
+        ..Selection::default()
+    };
+    // As an ordinary user `mv` copied, and nothing is shared.
+    match project.promote_with(&selection, &Resolutions::default()) {
+        Ok(_) => assert!(!rustix::process::geteuid().is_root()),
+        Err(error) => assert!(matches!(error, PromoteError::Refused(_)), "{error}"),
+    }
+    project.run("grep -q 1 d/f; grep -q a b");
+    project.promote().unwrap();
+    project.run("grep -q 1 d/f; grep -q a b; test ! -e c; test ! -e a");
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
 fn a_plan_that_the_sandbox_has_left_behind_is_refused() {
     for script in [
         "echo again > a",
