@@ -7,6 +7,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::process::Command;
 
 use sandbox_tests::{BOX, Filesystem, Fixture, Snapshot, User, finish};
 
@@ -231,7 +232,15 @@ fn undo_survives_the_sandbox(cell: &Cell<'_>) {
 
 fn the_diff_is_a_patch_that_git_applies(cell: &Cell<'_>) {
     let fixture = cell.boxed();
-    fixture.shell("cp -a . ../plain").succeeded();
+    // As root: an ordinary user cannot copy what it cannot read.
+    let plain = fixture.base().join("plain");
+    finish(
+        Command::new("cp")
+            .arg("-a")
+            .arg(fixture.source())
+            .arg(plain),
+    )
+    .succeeded();
     fixture
         .run(
             "echo four >> readme; rm old; mv tool renamed; echo new > brand-new; \
