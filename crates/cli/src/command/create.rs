@@ -84,6 +84,7 @@ pub(crate) fn create(args: &Args) -> Result<Ending, Problem> {
         settings: args.isolation.over(&config.settings()),
     };
     let sandbox = make(&root, &request)?;
+    warn_of_worktree(sandbox.source());
     say_notes(&sandbox);
     say_unenforceable(&sandbox);
     if args.json {
@@ -104,6 +105,23 @@ pub(crate) fn create(args: &Args) -> Result<Ending, Problem> {
     ));
     narration::say(format_args!("Enter it with: sandbox enter {name}"));
     Ok(Ending::DONE)
+}
+
+/// A git worktree's repository lies elsewhere, so it is not part of the copy: it can be read inside,
+/// but nothing can be committed to it.
+fn warn_of_worktree(source: &Path) {
+    let link = source.join(".git");
+    if !link.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        return;
+    }
+    let text = std::fs::read_to_string(&link).unwrap_or_default();
+    if let Some(repository) = text.strip_prefix("gitdir: ") {
+        narration::warn(format_args!(
+            "this is a git worktree; its repository {} is outside of it and read-only inside, so \
+             commits there fail",
+            shown(Path::new(repository.trim_end()))
+        ));
+    }
 }
 
 /// Creates, with a progress bar, and leaves a record.
