@@ -21,6 +21,7 @@ use sandbox_model::RelPath;
 use thiserror::Error;
 
 pub use entry::copy_entry;
+pub(crate) use replace::copy_below;
 pub use replace::replace;
 pub use tree::Record;
 use tree::Recording;

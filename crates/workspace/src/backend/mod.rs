@@ -58,6 +58,19 @@ pub trait Backend: Sync {
     /// exactly these.
     fn parts(&self) -> &'static [&'static str];
 
+    /// The source is about to change at `changing`: whatever the workspace shows from there under
+    /// other names gets a copy of its own, so that it stays. What is at or below `handed_over` is
+    /// the source's afterwards and needs none. Returns the paths that got one.
+    fn detach(
+        &self,
+        _meta: &Meta,
+        _dir: &Path,
+        _changing: &[RelPath],
+        _handed_over: &[RelPath],
+    ) -> io::Result<Vec<RelPath>> {
+        Ok(Vec::new())
+    }
+
     /// These paths now stand in the source as they do in the workspace: they leave the change set,
     /// and nothing else that the workspace shows changes.
     fn absorb(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()>;

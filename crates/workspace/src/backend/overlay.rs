@@ -5,6 +5,7 @@
 //! is, since the user may be about to mend it.
 
 mod absorb;
+mod detach;
 mod verdict;
 
 use std::io;
@@ -80,6 +81,22 @@ impl Backend for Overlay {
 
     fn parts(&self) -> &'static [&'static str] {
         &[UPPER, WORK]
+    }
+
+    fn detach(
+        &self,
+        meta: &Meta,
+        dir: &Path,
+        changing: &[RelPath],
+        handed_over: &[RelPath],
+    ) -> io::Result<Vec<RelPath>> {
+        match meta.xattr {
+            Some(OverlayXattr::Trusted) => {
+                detach::detach(&dir.join(UPPER), &meta.source, changing, handed_over)
+            }
+            // Without redirects everything is shown under its own name.
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn absorb(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {

@@ -176,9 +176,10 @@ impl Recorder {
         let complete = touched.below == Below::Replaced;
         if let Some(known) = self.known.get(&touched.path) {
             return Ok(match (known.complete, complete) {
-                (true, _) => Descent::Over,
+                (true, true) => Descent::Over,
                 (false, false) => Descent::Into,
-                (false, true) => {
+                // It came to hide the source, or shows it again after a promote.
+                (false, true) | (true, false) => {
                     let record = Record {
                         complete,
                         ..known.clone()
@@ -188,10 +189,12 @@ impl Recorder {
                 }
             });
         }
-        let record = Record {
-            base: self.first_look(&touched)?,
-            complete,
+        // Below a directory that hid the source until now, nothing was there at first.
+        let base = match super::store::recorded(&self.known, &touched.path) {
+            Some(base) => base,
+            None => self.first_look(&touched)?,
         };
+        let record = Record { base, complete };
         if touched.path.is_root() {
             self.root = Some(record);
             return Ok(Descent::Into);

@@ -194,7 +194,7 @@ fn look(tree: &Tree, path: &RelPath) -> io::Result<Base> {
 }
 
 /// The base of `path`: its own record, or what the nearest record above it says.
-fn recorded(records: &Records, path: &RelPath) -> Option<Base> {
+pub(super) fn recorded(records: &Records, path: &RelPath) -> Option<Base> {
     if let Some(record) = records.get(path) {
         return Some(record.base.clone());
     }

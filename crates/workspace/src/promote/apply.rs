@@ -15,6 +15,7 @@ use super::plan::{Action, Plan, Step};
 use super::settle::{Since, excuse_renames, settle};
 use super::stage::{Staged, copy_standing, stage, unlinked};
 use super::{recover, retention};
+use crate::backend::backend;
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
 use crate::tree::{Dir, Tree};
@@ -196,7 +197,38 @@ fn prepare(
     journal.operations = operations;
     journal.attributes = attributes;
     keep_copies(conduct, &mut journal)?;
+    detach(sandbox, plan, &mut journal.settle)?;
     Ok(journal)
+}
+
+/// Lets the sandbox keep what it shows from places in the source that will change. What is copied for
+/// that has other inodes, but is still what is being promoted.
+fn detach(sandbox: &Sandbox, plan: &Plan, after: &mut Settle) -> Result<(), PromoteError> {
+    let touching = plan
+        .steps
+        .iter()
+        .filter(|step| step.action.touches_the_source());
+    let changing: Vec<_> = touching.map(|step| step.path.clone()).collect();
+    let handed_over = after.absorb.iter().filter(|absorbed| absorbed.take_source);
+    let handed_over: Vec<_> = handed_over.map(|absorbed| absorbed.path.clone()).collect();
+    let cannot = |source| PromoteError::Io {
+        operation: "update the sandbox in",
+        path: sandbox.dir.clone(),
+        source,
+    };
+    let detached = backend(sandbox.meta.backend)
+        .detach(&sandbox.meta, &sandbox.dir, &changing, &handed_over)
+        .map_err(cannot)?;
+    if detached.is_empty() {
+        return Ok(());
+    }
+    let view = View::open(sandbox)?;
+    for absorbed in &mut after.absorb {
+        if detached.iter().any(|path| absorbed.path.starts_with(path)) {
+            absorbed.workspace = view.workspace().stat(&absorbed.path).map_err(cannot)?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies of what will be displaced: where it cannot be moved to the sandbox root, and where the

@@ -49,7 +49,7 @@ pub(super) fn copy(
     let sparse = blocks * 512 < size;
     match (sparse, size <= SMALL) {
         (true, _) => copy_data(from, to, size, ways, buffer)?,
-        (false, true) => copy_through(from, to, 0, u64::MAX, buffer)?,
+        (false, true) => copy_through(from, to, 0, size, buffer)?,
         (false, false) => copy_range(from, to, 0, u64::MAX, ways, buffer)?,
     }
     Ok(Copied::Bytes)

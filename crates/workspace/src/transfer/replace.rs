@@ -22,7 +22,8 @@ pub fn replace(from: &Tree, path: &RelPath, to: &Tree) -> io::Result<()> {
     }
 }
 
-fn copy_below(from: &Tree, path: &RelPath, to: &Dir, name: &[u8]) -> io::Result<()> {
+/// Copies `path` of `from`, with everything below it, to `name` in `to`, where nothing is yet.
+pub(crate) fn copy_below(from: &dyn Side, path: &RelPath, to: &Dir, name: &[u8]) -> io::Result<()> {
     let Some(found) = from.stat(path)? else {
         return Ok(());
     };

@@ -92,7 +92,7 @@ fn a_tree_deeper_than_the_descriptors_is_removed() {
     let (_dir, tree) = tree();
     let root = tree.root_dir().unwrap();
     let mut deep = root.make_dir(b"d").unwrap();
-    for _ in 0..3000 {
+    for _ in 0..1500 {
         deep.create_file(b"f").unwrap();
         deep = deep.make_dir(b"d").unwrap();
     }

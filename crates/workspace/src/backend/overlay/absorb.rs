@@ -1,9 +1,9 @@
 //! Letting promoted paths leave an overlay's upper layer.
 //!
 //! An entry of the upper may go when the lower now shows the same in its place, so that no process
-//! inside notices. A directory that hides the lower (opaque) or shows another lower in its place
-//! (redirected) keeps its entries, unless that mark can go first: when the lower has nothing
-//! there that the upper does not name itself.
+//! inside notices. A directory that hides the lower (opaque) keeps its entries, unless that mark can
+//! go first: when the lower has nothing there that the upper does not name itself. One that shows
+//! another part of the lower in its place (redirected) keeps them too.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -37,7 +37,7 @@ pub(crate) fn absorb(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath])
     for path in entries.into_iter().rev() {
         let parent_clear = path.parent().is_some_and(|parent| clear.contains(&parent));
         if parent_clear {
-            layer.remove_if_shown_below(path)?;
+            layer.remove_if_shown_below(path, clear.contains(path))?;
         }
     }
     Ok(())
@@ -108,25 +108,58 @@ impl<'l> Layer<'l> {
         let Some(lower) = self.directory(self.lower, path)? else {
             return Ok(false);
         };
-        let marks = ["opaque", "redirect"].map(|mark| format!("{}{mark}", self.prefix));
-        let mut marked = Vec::new();
-        for mark in &marks {
-            if upper.xattr(b".", mark)?.is_some() {
-                marked.push(mark);
-            }
+        let [opaque, redirect] = self.marks();
+        let hides = upper.xattr(b".", &opaque)?.as_deref() == Some(b"y");
+        let elsewhere = upper.xattr(b".", &redirect)?;
+        if let Some(target) = &elsewhere
+            && self.shows(path, target)?
+        {
+            return Ok(false);
         }
-        if !marked.is_empty() {
+        if hides || elsewhere.is_some() {
             let names = |dir: &Dir| -> io::Result<BTreeSet<Vec<u8>>> {
                 Ok(dir.entries()?.into_iter().map(|entry| entry.name).collect())
             };
             if !names(&lower)?.is_subset(&names(&upper)?) {
                 return Ok(false);
             }
-            for mark in marked {
-                upper.remove_xattr(b".", mark.as_bytes())?;
-            }
+            self.hide_below(&upper, &lower)?;
+            upper.remove_xattr(b".", opaque.as_bytes())?;
+            upper.remove_xattr(b".", redirect.as_bytes())?;
         }
         Ok(true)
+    }
+
+    /// Does the redirect `target` of the directory at `path`, whose parents are where they are in
+    /// the lower, still lead to a directory?
+    fn shows(&self, path: &RelPath, target: &[u8]) -> io::Result<bool> {
+        let bad = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let target = match (target, path.parent()) {
+            ([b'/', from_root @ ..], _) => RelPath::new(from_root).map_err(bad)?,
+            (sibling, Some(parent)) => parent.join_path(&RelPath::new(sibling).map_err(bad)?),
+            (_, None) => return Ok(false),
+        };
+        Ok(self.directory(self.lower, &target)?.is_some())
+    }
+
+    fn marks(&self) -> [String; 2] {
+        ["opaque", "redirect"].map(|mark| format!("{}{mark}", self.prefix))
+    }
+
+    /// Lets the directories in `upper` go on hiding what `lower` has below them when `upper` itself
+    /// stops hiding it. Each may be absorbed in its turn.
+    fn hide_below(&self, upper: &Dir, lower: &Dir) -> io::Result<()> {
+        let [opaque, redirect] = self.marks();
+        for entry in upper.entries()? {
+            let moved_here = upper.xattr(&entry.name, &redirect)?.is_some();
+            if entry.kind == Some(EntryKind::Directory)
+                && !moved_here
+                && lower.stat(&entry.name)?.is_some()
+            {
+                upper.set_xattr(&entry.name, opaque.as_bytes(), b"y")?;
+            }
+        }
+        Ok(())
     }
 
     fn directory(&self, tree: &Tree, path: &RelPath) -> io::Result<Option<Dir>> {
@@ -136,7 +169,8 @@ impl<'l> Layer<'l> {
         }
     }
 
-    fn remove_if_shown_below(&self, path: &RelPath) -> io::Result<()> {
+    /// `merges` says that a directory there shows all of the lower one.
+    fn remove_if_shown_below(&self, path: &RelPath, merges: bool) -> io::Result<()> {
         let Some(ours) = self.upper.stat(path)? else {
             return Ok(());
         };
@@ -147,6 +181,9 @@ impl<'l> Layer<'l> {
             None if whiteout => dir.while_writable(|dir| dir.unlink(name)),
             Some(theirs) if !whiteout && self.same(path, &ours, &theirs)? => {
                 if ours.entry.kind == EntryKind::Directory {
+                    if !merges {
+                        return Ok(());
+                    }
                     return match dir.while_writable(|dir| dir.remove_dir(name)) {
                         // It holds other changes still.
                         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),

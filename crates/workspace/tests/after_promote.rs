@@ -1,0 +1,95 @@
+//! After a promote, of everything or of some paths, a process inside sees what it saw before.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
+
+mod project;
+
+use project::{Project, path};
+use sandbox_model::BackendKind;
+use sandbox_workspace::promote::{Resolutions, Selection};
+
+const PLANT: &str = "mkdir -p dir/sub other; echo a > dir/a; echo b > dir/sub/b; echo o > other/o; \
+                     echo f > file; chmod 755 dir dir/sub other; chmod 644 file dir/a dir/sub/b other/o";
+
+/// What a process inside sees.
+fn view(project: &Project) -> String {
+    let out = project.root.path().join("seen");
+    let quoted = out.display();
+    project.run(&format!(
+        "find . -printf '%p %y %m %l\\n' | sort > {quoted}; \
+         find . -type f -print0 | sort -z | xargs -0r md5sum >> {quoted}"
+    ));
+    std::fs::read_to_string(out).unwrap()
+}
+
+/// Works, promotes `paths` (all, when there is none), and compares.
+fn holds(kind: BackendKind, work: &str, paths: &[&str]) {
+    let project = Project::with(PLANT, kind);
+    project.run(work);
+    let before = view(&project);
+    let selection = Selection {
+        paths: paths.iter().map(|text| path(text)).collect(),
+        ..Selection::default()
+    };
+    project
+        .promote_with(&selection, &Resolutions::default())
+        .unwrap();
+    let what = format!("{kind}: {work}: {paths:?}");
+    assert_eq!(view(&project), before, "{what}");
+    let left = project.changes();
+    if paths.is_empty() {
+        assert_eq!(left, Vec::<String>::new(), "{what}");
+        // The source's own later changes show where nothing of the sandbox's is left.
+        if kind == BackendKind::Overlay {
+            project::shell(&project.source, "test ! -e dir/a || echo later > dir/a");
+        }
+    } else {
+        project.promote().unwrap();
+        assert_eq!(view(&project), before, "{what}, then all");
+        assert_eq!(project.changes(), Vec::<String>::new(), "{what}, then all");
+    }
+}
+
+const WORKS: [(&str, &[&[&str]]); 6] = [
+    (
+        "echo new > new; echo changed > dir/a; rm file; chmod 700 dir/sub",
+        &[&[], &["new"], &["dir"], &["file"]],
+    ),
+    (
+        "mv dir moved",
+        &[&[], &["moved"], &["dir"], &["moved/a"], &["dir/sub"]],
+    ),
+    (
+        "mv dir/sub other/here; echo more > other/here/more",
+        &[&[], &["other"], &["dir"], &["other/here/more"]],
+    ),
+    (
+        "rm -r dir; mkdir -p dir/sub; echo fresh > dir/fresh",
+        &[&[], &["dir/fresh"], &["dir/a"], &["dir/sub"]],
+    ),
+    (
+        "rm -r dir; echo now-a-file > dir; rm file; mkdir file; echo x > file/x",
+        &[&[], &["dir"], &["file"]],
+    ),
+    (
+        "mv dir moved; mkdir dir; echo again > dir/a; mv other dir/other",
+        &[&[], &["moved"], &["dir"], &["other"]],
+    ),
+];
+
+#[test]
+fn the_view_through_an_overlay_stays() {
+    for (work, selections) in WORKS {
+        for paths in selections {
+            holds(BackendKind::Overlay, work, paths);
+        }
+    }
+}
+
+#[test]
+fn the_view_of_a_copy_stays() {
+    for (work, selections) in WORKS {
+        for paths in selections {
+            holds(BackendKind::Copy, work, paths);
+        }
+    }
+}
