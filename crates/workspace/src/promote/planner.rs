@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use sandbox_model::{
-    BackendKind, Change, Entry, EntryKind, Fingerprint, Flag, OverlayXattr, RelPath,
-};
+use sandbox_model::{Change, Entry, EntryKind, Fingerprint, Flag, RelPath};
 
 use super::conflict::{Conflict, ConflictKind, Resolution, Resolutions};
 use super::error::PromoteError;
@@ -15,7 +13,6 @@ use super::plan::{
     Refusal, Selection, Step,
 };
 use crate::changes::{ChangeOptions, Renames, change_set};
-use crate::layer::{Contents, Descent as Walk};
 use crate::progress::{Phase, Progress};
 use crate::side::Side;
 use crate::view::View;
@@ -62,7 +59,6 @@ pub fn plan(
     planner.bring_parents()?;
     planner.keep_directories_in_use();
     planner.hand_over_directories();
-    planner.keep_what_shows_elsewhere()?;
     progress.finish();
     Ok(planner.finish())
 }
@@ -436,42 +432,6 @@ impl Planner<'_> {
                 above = at.parent();
             }
         }
-    }
-
-    /// Where real root mounted, a renamed file or directory of the sandbox may still have its contents
-    /// in the source, under the old name. That name cannot go without it.
-    fn keep_what_shows_elsewhere(&mut self) -> Result<(), PromoteError> {
-        let meta = &self.view.sandbox.meta;
-        if meta.backend != BackendKind::Overlay || meta.xattr != Some(OverlayXattr::Trusted) {
-            return Ok(());
-        }
-        let (steps, refused) = (&self.steps, &mut self.refused);
-        let goes = |path: &RelPath| {
-            let mut above = std::iter::successors(Some(path.clone()), RelPath::parent);
-            above.find(|at| {
-                steps.get(at).is_some_and(|step| {
-                    step.before.is_some()
-                        && step.action.touches_the_source()
-                        && (at == path || step.moves_a_directory())
-                        && step.action != Action::Attributes
-                })
-            })
-        };
-        let walked = self.view.layer.walk(&mut |touched| {
-            if let Contents::Lower(from) = &touched.contents
-                && *from != touched.path
-                && !steps.contains_key(&touched.path)
-                && let Some(gone) = goes(from)
-            {
-                let reason = format!(
-                    "{} in the sandbox was made of it; promote both",
-                    touched.path
-                );
-                refused.insert(gone, reason);
-            }
-            Ok(Walk::Into)
-        });
-        walked.map_err(|error| self.view.layer_failed(error).into())
     }
 
     /// A new directory that is promoted with all that is in it is the source's from then on.
