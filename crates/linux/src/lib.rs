@@ -16,6 +16,7 @@ pub mod landlock;
 pub mod message;
 pub mod mount;
 pub mod network;
+pub mod placement;
 mod seal;
 pub mod seccomp;
 pub mod signal;

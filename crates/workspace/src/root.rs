@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
+use sandbox_linux::placement;
 use sandbox_model::{BackendChoice, BackendKind, Class, EntryKind, Failure, SandboxName, Settings};
 use thiserror::Error;
 
@@ -235,6 +236,7 @@ impl Root {
         mut fill: impl FnMut(&SandboxName, &Path) -> Result<Meta, RootError>,
     ) -> Result<Sandbox, RootError> {
         let root = self.dir()?;
+        placement::spread(&root);
         self.sweep(&root)?;
         let chosen = match name {
             Some(name) => name.clone(),

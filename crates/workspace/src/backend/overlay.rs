@@ -12,6 +12,7 @@ use std::io;
 use std::path::Path;
 
 use rustix::process::geteuid;
+use sandbox_linux::placement;
 use sandbox_linux::trial::{self, OverlayTrial, TrialError};
 use sandbox_model::{BackendKind, OverlayXattr, RelPath, WorkspaceMount};
 
@@ -131,8 +132,14 @@ pub(crate) fn make_layer(lower: &Tree, dir: &Path) -> io::Result<OverlayXattr> {
         UPPER.as_bytes(),
         Privileges::Keep,
     )?;
-    dir.make_dir(WORK.as_bytes())?;
+    make_work(&dir)?;
     Ok(marks(&dir))
+}
+
+/// Makes the place of the scratch directories, of which every mount gets one of its own.
+fn make_work(dir: &Dir) -> io::Result<()> {
+    placement::spread(dir.make_dir(WORK.as_bytes())?);
+    Ok(())
 }
 
 /// Which marks an overlay mounted by this process keeps: real root's are out of users' reach.
@@ -155,7 +162,7 @@ pub(crate) fn duplicate_layer(
     let made = (|| {
         let dir = Dir::open(to)?;
         dir.make_dir(UPPER.as_bytes())?;
-        dir.make_dir(WORK.as_bytes())?;
+        make_work(&dir)?;
         Tree::open(&to.join(UPPER))
     })();
     let copy = made.map_err(BackendError::io("write to", to))?;
