@@ -121,10 +121,9 @@ fn the_size_of_the_terminal_is_passed_on() {
     terminal.wait_for("[sandbox:box]");
     terminal.enter("stty size\r");
     terminal.wait_for("24 90");
-    terminal.enter("trap 'echo now $(stty size)' WINCH; echo rea''dy\r");
-    terminal.wait_for("ready");
     terminal.resize(33, 77);
-    terminal.wait_for("now 33 77");
+    terminal.enter("until stty size | grep -q '33 77'; do :; done; echo resi''zed\r");
+    terminal.wait_for("resized");
     terminal.enter("exit\r");
     terminal.finish(child);
 }
@@ -163,7 +162,8 @@ fn keys_that_signal_reach_the_command_and_not_us() {
     stage.boxed();
     let (mut terminal, child) = Terminal::start(&stage.command(["enter", "box"]));
     terminal.wait_for("[sandbox:box]");
-    terminal.enter("echo slee''ping; sleep 100; echo inter''rupted\r");
+    // The word comes from the command itself, which by then has the terminal.
+    terminal.enter("sh -c 'echo slee\"\"ping; exec sleep 100'; echo inter''rupted\r");
     terminal.wait_for("sleeping");
     terminal.enter("\x03");
     terminal.wait_for("[sandbox:box]");

@@ -56,24 +56,28 @@ const ALLOWED: &[&str] = &[
     "go",
 ];
 
-/// What stays hidden inside of allowed directories: credentials, and the caches of programs that
-/// browse or talk for the user.
-const HIDDEN: &[&str] = &[
-    ".cache/BraveSoftware",
-    ".cache/chromium",
-    ".cache/evolution",
+/// Credentials inside of allowed directories. Hidden also where they are not there yet: they may
+/// appear while the command runs.
+const CREDENTIALS: &[&str] = &[
     ".cache/gh",
-    ".cache/google-chrome",
     ".cache/huggingface/stored_tokens",
     ".cache/huggingface/token",
     ".cache/keyring",
-    ".cache/microsoft-edge",
-    ".cache/mozilla",
-    ".cache/thunderbird",
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".local/share/uv/credentials",
     ".nvm/.npmrc",
+];
+
+/// Caches of programs that browse or talk for the user. Hidden where a run finds them.
+const PRIVATE_CACHES: &[&str] = &[
+    ".cache/BraveSoftware",
+    ".cache/chromium",
+    ".cache/evolution",
+    ".cache/google-chrome",
+    ".cache/microsoft-edge",
+    ".cache/mozilla",
+    ".cache/thunderbird",
 ];
 
 /// Who commits, and how.
@@ -116,7 +120,9 @@ fn layer(home: &Home, path: PathBuf) -> io::Result<HomeFacts> {
     if make_directories(&facts.work, Mode::RWXU)? == Made::Now {
         placement::spread(std::fs::File::open(&facts.work)?);
     }
-    for name in HIDDEN.iter().map(Path::new) {
+    let caches = existing(&facts.path, PRIVATE_CACHES, FileType::Directory);
+    let credentials = CREDENTIALS.iter().map(Path::new);
+    for name in credentials.chain(caches.iter().map(PathBuf::as_path)) {
         if facts.entries.iter().any(|entry| name.starts_with(entry)) {
             hide(&facts, name)?;
         }
@@ -153,8 +159,7 @@ fn make_directories(path: &Path, mode: Mode) -> io::Result<Made> {
     }
 }
 
-/// Puts a whiteout (a character device 0:0, which anyone may make) over what must not be seen. A
-/// file that is not there yet is hidden too: it may appear while the command runs.
+/// Puts a whiteout (a character device 0:0, which anyone may make) over what must not be seen.
 fn hide(facts: &HomeFacts, name: &Path) -> io::Result<()> {
     let whiteout = facts.upper.join(name);
     let make = || {
@@ -233,6 +238,26 @@ mod tests {
             );
         }
         assert!(!facts.upper.join(".cache").exists());
+    }
+
+    #[test]
+    fn private_caches_are_covered_where_they_exist() {
+        let (_directory, facts) = made(&[".cache/mozilla", ".cache/pip"]);
+        assert!(
+            facts
+                .upper
+                .join(".cache/mozilla")
+                .symlink_metadata()
+                .is_ok()
+        );
+        assert!(
+            facts
+                .upper
+                .join(".cache/chromium")
+                .symlink_metadata()
+                .is_err()
+        );
+        assert!(facts.upper.join(".cache/pip").symlink_metadata().is_err());
     }
 
     #[test]

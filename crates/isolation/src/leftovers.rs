@@ -27,6 +27,8 @@ const MOMENT: Duration = Duration::from_micros(200);
 pub(crate) struct Leftovers {
     /// Scratch directories in use, each among those that are not; looked at when there is time.
     used: Vec<PathBuf>,
+    /// How many this run uses.
+    own: usize,
     /// Found beside them, in turns.
     found: VecDeque<PathBuf>,
     due: Option<Instant>,
@@ -36,15 +38,17 @@ impl Leftovers {
     /// What lies beside the scratch directories of `plan`. Only for a run that mounted afresh: then
     /// no overlay of the sandbox is mounted but its own.
     pub(crate) fn of(plan: &Plan) -> Leftovers {
-        let work = plan
+        let used: Vec<PathBuf> = plan
             .operations
             .iter()
             .filter_map(|operation| match &operation.mount {
                 Mount::Overlay { work, .. } | Mount::Home { work, .. } => Some(work.clone()),
                 _ => None,
-            });
+            })
+            .collect();
         Leftovers {
-            used: work.collect(),
+            own: used.len(),
+            used,
             found: VecDeque::new(),
             due: Some(Instant::now() + SOON),
         }
@@ -65,10 +69,14 @@ impl Leftovers {
         }
     }
 
-    /// Removes as many as the moment allows.
+    /// Removes as many as this run will leave itself, so that they never pile up, and then as many
+    /// as the moment allows.
     pub(crate) fn last_steps(&mut self) {
         let end = Instant::now() + MOMENT;
         self.look();
+        for leftover in self.found.drain(..self.own.min(self.found.len())) {
+            remove(&leftover, None);
+        }
         while let Some(leftover) = self.found.pop_front() {
             if remove(&leftover, Some(end)) == Removed::InPart {
                 return;
@@ -164,6 +172,19 @@ mod tests {
         leftovers.step();
         assert_eq!(names(&directory), ["used"]);
         assert_eq!(leftovers.due(), None);
+    }
+
+    #[test]
+    fn each_run_removes_at_least_as_many_as_it_leaves() {
+        let directory = directory_with(&["a", "b", "c", "used"]);
+        let mut leftovers = Leftovers {
+            used: vec![directory.path().join("used")],
+            own: 2,
+            ..Leftovers::default()
+        };
+        leftovers.last_steps();
+        assert!(names(&directory).len() <= 2, "{:?}", names(&directory));
+        assert!(directory.path().join("used").exists());
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn same(a: &File, b: &File) -> io::Result<bool> {
     if size != b.metadata()?.len() {
         return Ok(false);
     }
-    let (mut left, mut right) = (vec![0; BLOCK], vec![0; BLOCK]);
+    let (mut left, mut right) = (block_for(size), block_for(size));
     let mut position = 0;
     while position < size {
         position = next_data(a, position, size)?.min(next_data(b, position, size)?);
@@ -44,7 +44,7 @@ pub fn digest(file: &File) -> io::Result<String> {
     let size = file.metadata()?.len();
     let mut hasher = blake3::Hasher::new();
     hasher.update(&size.to_le_bytes());
-    let mut block = vec![0; BLOCK];
+    let mut block = block_for(size);
     let mut position = 0;
     while position < size {
         position = next_data(file, position, size)?;
@@ -76,6 +76,11 @@ pub fn read_up_to(file: &File, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let read = read_at(file, &mut contents, 0)?;
     contents.truncate(read);
     Ok(Some(contents))
+}
+
+/// Room for a block of a file of `size` bytes.
+fn block_for(size: u64) -> Vec<u8> {
+    vec![0; usize::try_from(size).map_or(BLOCK, |size| size.min(BLOCK))]
 }
 
 /// Where data begins at or after `position`; `size` when only a hole is left.

@@ -63,17 +63,18 @@ impl Meta {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// Writes the record and the plain files beside it. Readers see the old or the new whole;
-    /// a sandbox is a throwaway, so it is not forced to the disk.
-    pub fn write(&self, dir: &Dir) -> io::Result<()> {
+    /// Writes the record and the plain files beside it into the directory of a sandbox that nobody
+    /// sees yet. A sandbox is a throwaway, so it is not forced to the disk.
+    pub fn write_new(&self, dir: &Dir) -> io::Result<()> {
+        let write = |name: &str, text: &[u8]| dir.create_file(name.as_bytes())?.write_all(text);
         let mut source = self.source.as_os_str().as_bytes().to_vec();
         source.push(b'\n');
-        replace_file(dir, "source", &source)?;
-        replace_file(dir, "created", format!("{}\n", self.created).as_bytes())?;
-        replace_file(dir, "backend", format!("{}\n", self.backend).as_bytes())?;
+        write("source", &source)?;
+        write("created", format!("{}\n", self.created).as_bytes())?;
+        write("backend", format!("{}\n", self.backend).as_bytes())?;
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        replace_file(dir, FILE, &text)
+        write(FILE, &text)
     }
 }
 

@@ -262,7 +262,8 @@ impl Root {
             )
             .map_err(|e| self.failed("write to", e))?;
             let meta = fill(&chosen, &self.path.join(&hidden))?;
-            meta.write(&dir).map_err(|e| self.failed("write to", e))?;
+            meta.write_new(&dir)
+                .map_err(|e| self.failed("write to", e))?;
             self.show(&root, &hidden, &chosen)?;
             Ok(Sandbox {
                 root: self.clone(),

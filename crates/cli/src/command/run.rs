@@ -59,12 +59,21 @@ fn no_command() -> Refusal {
         .hint("usage: sandbox run [OPTIONS] <NAME> [--] <CMD>...")
 }
 
-/// A single argument is a line for the shell.
+/// A single argument is a line for the shell. One that is nothing but a path means the same to the
+/// shell as to exec, and a shell that only starts it costs two processes.
 pub(crate) fn shell_wrapped(command: &[OsString]) -> Vec<OsString> {
     match command {
+        [path] if is_plain_path(path) => vec![path.clone()],
         [line] => vec!["sh".into(), "-c".into(), line.clone()],
         words => words.to_vec(),
     }
+}
+
+/// A path with a slash and no character that means something to a shell.
+fn is_plain_path(word: &OsStr) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
+    word.as_bytes().contains(&b'/') && word.as_bytes().iter().all(plain)
 }
 
 pub(crate) fn run(args: &Args) -> Result<Ending, Problem> {
@@ -95,6 +104,12 @@ mod tests {
     fn one_argument_is_a_shell_line_and_several_are_a_command() {
         let (_, command) = resolved(&["n", "make && make test"]).unwrap();
         assert_eq!(command, ["sh", "-c", "make && make test"]);
+        let (_, command) = resolved(&["n", "./make"]).unwrap();
+        assert_eq!(command, ["./make"], "a path needs no shell");
+        for line in ["make", "./a b", "./a;b", "/bin/$x", "~/a", "./a*", "A=/b c"] {
+            let (_, command) = resolved(&["n", line]).unwrap();
+            assert_eq!(command, ["sh", "-c", line]);
+        }
         let (_, command) = resolved(&["n", "ls", "-l"]).unwrap();
         assert_eq!(command, ["ls", "-l"]);
     }

@@ -137,7 +137,10 @@ fn copy_through(
     length: u64,
     buffer: &mut Vec<u8>,
 ) -> io::Result<()> {
-    buffer.resize(BUFFER, 0);
+    let wanted = usize::try_from(length).map_or(BUFFER, |length| length.min(BUFFER));
+    if buffer.len() < wanted {
+        buffer.resize(wanted, 0);
+    }
     let mut done = 0;
     while done < length {
         let room = buffer
