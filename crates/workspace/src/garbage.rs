@@ -95,8 +95,9 @@ pub fn find(root: &Root, stale: Duration) -> Result<Vec<Garbage>, RootError> {
             );
         }
     }
-    for name in root.leftovers(&dir)? {
-        add(GarbageKind::Interrupted, root.path().join(name_of(&name)));
+    for leftover in root.leftovers(&dir)? {
+        let path = root.path().join(name_of(&leftover.name));
+        add(GarbageKind::Interrupted, path);
     }
     for (area, id) in expired(root).map_err(failed)? {
         add(GarbageKind::Expired, area.path.join(id));

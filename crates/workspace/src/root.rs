@@ -9,6 +9,7 @@ mod caution;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
@@ -249,18 +250,10 @@ impl Root {
         {
             return Err(RootError::Exists(chosen));
         }
-        let hidden = format!("{UNDER_WAY}{:x}-{:x}", std::process::id(), random());
+        let (hidden, dir, alive) = self
+            .start(&root)
+            .map_err(|error| self.failed("write to", error))?;
         let built = (|| {
-            let dir = root
-                .make_dir(hidden.as_bytes())
-                .map_err(|e| self.failed("write to", e))?;
-            // Held until the rename: whoever sweeps sees that this create is alive.
-            let _alive = lock::Lock::take(
-                &self.path.join(&hidden),
-                lock::Sharing::Exclusive,
-                lock::Use::Marked,
-            )
-            .map_err(|e| self.failed("write to", e))?;
             let meta = fill(&chosen, &self.path.join(&hidden))?;
             meta.write_new(&dir)
                 .map_err(|e| self.failed("write to", e))?;
@@ -271,11 +264,31 @@ impl Root {
                 meta,
             })
         })();
+        drop(alive);
         if built.is_err() {
             // The first error is the one to tell; what stays here is swept by the next create.
             let _ = crate::discard::delete(&root, &self.path, hidden.as_bytes());
         }
         built
+    }
+
+    /// Makes the hidden directory of a create, and its lock, which is held until the rename:
+    /// whoever sweeps sees that this create is alive.
+    fn start(&self, root: &Dir) -> io::Result<(String, Dir, lock::Lock)> {
+        loop {
+            let hidden = format!("{UNDER_WAY}{:x}-{:x}", std::process::id(), random());
+            let dir = root.make_dir(hidden.as_bytes())?;
+            let path = self.path.join(&hidden);
+            match lock::Lock::take(&path, lock::Sharing::Exclusive, lock::Use::Marked) {
+                Ok(alive) => return Ok((hidden, dir, alive)),
+                // Taken for abandoned between the two steps, and about to be swept.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => {
+                    let _ = root.remove_all(hidden.as_bytes());
+                    return Err(error);
+                }
+            }
+        }
     }
 
     fn show(&self, root: &Dir, hidden: &str, name: &SandboxName) -> Result<(), RootError> {
@@ -350,21 +363,34 @@ impl Root {
     /// Removes what creates that were killed left behind.
     pub(crate) fn sweep(&self, root: &Dir) -> Result<(), RootError> {
         for leftover in self.leftovers(root)? {
-            crate::discard::delete(root, &self.path, &leftover)
-                .map_err(|e| self.failed("clean", e))?;
+            match crate::discard::delete(root, &self.path, &leftover.name) {
+                // Another sweep was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                deleted => deleted.map_err(|e| self.failed("clean", e))?,
+            }
         }
         Ok(())
     }
 
-    /// Names of directories that killed creates left.
-    pub(crate) fn leftovers(&self, root: &Dir) -> Result<Vec<Vec<u8>>, RootError> {
+    /// What killed creates left.
+    pub(crate) fn leftovers(&self, root: &Dir) -> Result<Vec<Leftover>, RootError> {
         let entries = root.entries().map_err(|e| self.failed("list", e))?;
         Ok(entries
             .into_iter()
             .map(|entry| entry.name)
-            .filter(|name| name.starts_with(UNDER_WAY.as_bytes()) && is_abandoned(root, name))
+            .filter(|name| name.starts_with(UNDER_WAY.as_bytes()))
+            .filter_map(|name| abandoned(root, name))
             .collect())
     }
+}
+
+/// A directory that a killed create left.
+#[derive(Debug)]
+pub(crate) struct Leftover {
+    /// Its name in the root.
+    pub(crate) name: Vec<u8>,
+    /// Held until it is deleted: a create that is only late finds its lock taken and starts anew.
+    _lock: Option<OwnedFd>,
 }
 
 /// The backends to try, in order.
@@ -375,18 +401,41 @@ fn candidates(choice: &BackendChoice) -> &[BackendKind] {
     }
 }
 
-/// Has the create that builds `name` died? Its lock tells; one without a lock yet is given time.
-fn is_abandoned(root: &Dir, name: &[u8]) -> bool {
-    let Ok(dir) = root.open_dir(name) else {
-        return false;
-    };
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    match rustix::fs::openat(dir.fd(), lock::FILE, flags, Mode::empty()) {
-        Ok(fd) => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok(),
-        Err(_) => dir
-            .stat_self()
-            .is_ok_and(|found| meta::coarse_now().0.saturating_sub(found.entry.mtime.0) > 60),
+/// The directory `name`, if the create that builds it has died. Its process and its lock tell; one
+/// without a lock yet is given time.
+fn abandoned(root: &Dir, name: Vec<u8>) -> Option<Leftover> {
+    if is_of_a_live_process(&name) {
+        return None;
     }
+    let dir = root.open_dir(&name).ok()?;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let lock = match rustix::fs::openat(dir.fd(), lock::FILE, flags, Mode::empty()) {
+        Ok(fd) => {
+            rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).ok()?;
+            Some(fd)
+        }
+        Err(_) => {
+            let found = dir.stat_self().ok()?;
+            let age = meta::coarse_now().0.saturating_sub(found.entry.mtime.0);
+            if age <= 60 {
+                return None;
+            }
+            None
+        }
+    };
+    // It may have been completed and renamed before we had the lock.
+    let (held, named) = (dir.stat_self().ok()?, root.stat(&name).ok()??);
+    (held.ino == named.ino).then_some(Leftover { name, _lock: lock })
+}
+
+/// Names of directories under way begin with the pid of who builds them.
+fn is_of_a_live_process(name: &[u8]) -> bool {
+    let pid = name
+        .get(UNDER_WAY.len()..)
+        .and_then(|rest| std::str::from_utf8(rest).ok())
+        .and_then(|rest| rest.split_once('-'))
+        .and_then(|(pid, _)| u32::from_str_radix(pid, 16).ok());
+    pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
 }
 
 /// `path`, canonical, when it is a directory that can be read.

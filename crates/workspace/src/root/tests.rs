@@ -122,6 +122,16 @@ fn a_create_that_was_killed_is_swept_and_one_under_way_is_not() {
 }
 
 #[test]
+fn a_create_that_has_made_its_lock_and_not_yet_taken_it_is_not_swept() {
+    let (_dir, root, request) = setting();
+    let late = root.path().join(format!(".new-{:x}-1", std::process::id()));
+    fs::create_dir(&late).unwrap();
+    fs::write(late.join("lock"), "").unwrap();
+    root.create(&request, &mut Silent).unwrap();
+    assert!(late.exists());
+}
+
+#[test]
 fn a_record_of_a_newer_format_is_refused() {
     let (_dir, root, request) = setting();
     let made = root.create(&request, &mut Silent).unwrap();
