@@ -162,8 +162,8 @@ fn keys_that_signal_reach_the_command_and_not_us() {
     stage.boxed();
     let (mut terminal, child) = Terminal::start(&stage.command(["enter", "box"]));
     terminal.wait_for("[sandbox:box]");
-    // The word comes from the command itself, which by then has the terminal.
-    terminal.enter("sh -c 'echo slee\"\"ping; exec sleep 100'; echo inter''rupted\r");
+    // The word comes from the command, which by then has the terminal and starts nothing more.
+    terminal.enter("sh -c 'sleep 100 & echo slee\"\"ping; wait'; echo inter''rupted\r");
     terminal.wait_for("sleeping");
     terminal.enter("\x03");
     terminal.wait_for("[sandbox:box]");
