@@ -39,8 +39,8 @@ run: build ## Build it, then play a two-minute tour in a throwaway directory
 test: ## Run every test, as root and as the user `tester`; installs the tools they drive, and that user
 	@scripts/set-up test
 	cargo build --workspace --all-targets --locked
-	$(AS_ROOT) cargo nextest run --workspace --locked
 	cargo test --doc --workspace --locked --quiet
+	$(AS_ROOT) cargo nextest run --workspace --locked
 
 bench: build ## Measure against bubblewrap, git, cp and rsync; fails when a bar is missed; BENCH='--user tester'
 	@scripts/set-up bench
