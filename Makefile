@@ -9,6 +9,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+# Where snapshots are looked for: a shared cache may hold tests that another checkout built.
+export INSTA_WORKSPACE_ROOT := $(CURDIR)
+
 export CACHE ?= $(HOME)/.cache/sandbox-build
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export PATH := $(CACHE)/tools/bin:$(HOME)/.cargo/bin:$(PATH):/usr/sbin:/sbin
