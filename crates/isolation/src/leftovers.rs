@@ -3,7 +3,7 @@
 //! Every overlay mount gets a scratch directory of its own, because one that was used before has to
 //! be emptied first, and removing directories is the slowest thing a launch could do. What earlier
 //! runs left is removed when there is nothing else to do: step by step while a command runs, and
-//! for a moment while the kernel takes the sandbox down.
+//! while the kernel takes the sandbox down, then at least as many as this run leaves itself.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
