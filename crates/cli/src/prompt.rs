@@ -4,6 +4,7 @@
 //! what it wants. The end of input is always the careful answer.
 
 use std::io::{self, BufRead, IsTerminal};
+use std::os::fd::BorrowedFd;
 
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
@@ -51,15 +52,20 @@ pub(crate) fn choose(question: &str, words: &[&str]) -> Option<char> {
 
 /// Asks for one key, without waiting for Enter; `None` for Enter, Ctrl-C, Ctrl-D and the end of input.
 pub(crate) fn key(question: &str, keys: &[char]) -> Option<char> {
+    key_from(rustix::stdio::stdin(), question, keys)
+}
+
+fn key_from(terminal: BorrowedFd<'_>, question: &str, keys: &[char]) -> Option<char> {
+    let unbuffered = Unbuffered::new(terminal);
     narration::raw(question);
-    let _unbuffered = Unbuffered::new()?;
+    let _unbuffered = unbuffered?;
     loop {
         let mut byte = [0];
         // Straight from the descriptor: std's buffer would swallow keys typed ahead for the next
         // program.
-        match rustix::io::read(rustix::stdio::stdin(), &mut byte) {
+        match rustix::io::read(terminal, &mut byte) {
             Err(rustix::io::Errno::INTR) => continue,
-            Ok(1) if ![0x03, 0x04, b'\r', b'\n'].contains(&byte[0]) => {}
+            Ok(1) if !ENDS.contains(&byte[0]) => {}
             _ => {
                 narration::raw("\n");
                 return None;
@@ -73,26 +79,65 @@ pub(crate) fn key(question: &str, keys: &[char]) -> Option<char> {
     }
 }
 
+/// Ctrl-C, Ctrl-D and Enter. A Ctrl-D typed while the terminal still gathered lines is kept by it
+/// as a zero.
+const ENDS: [u8; 5] = [0x03, 0x04, 0x00, b'\r', b'\n'];
+
 /// The terminal without line buffering and echo, for as long as this lives.
-struct Unbuffered {
+struct Unbuffered<'a> {
+    terminal: BorrowedFd<'a>,
     before: termios::Termios,
 }
 
-impl Unbuffered {
-    fn new() -> Option<Unbuffered> {
-        let before = termios::tcgetattr(rustix::stdio::stdin()).ok()?;
+impl Unbuffered<'_> {
+    fn new(terminal: BorrowedFd<'_>) -> Option<Unbuffered<'_>> {
+        let before = termios::tcgetattr(terminal).ok()?;
         let mut quiet = before.clone();
         quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
         // Drain, not flush: what was typed ahead may be the answer.
-        termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &quiet).ok()?;
-        Some(Unbuffered { before })
+        termios::tcsetattr(terminal, OptionalActions::Drain, &quiet).ok()?;
+        Some(Unbuffered { terminal, before })
     }
 }
 
-impl Drop for Unbuffered {
+impl Drop for Unbuffered<'_> {
     fn drop(&mut self) {
-        let _ = termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Drain, &self.before);
+        let _ = termios::tcsetattr(self.terminal, OptionalActions::Drain, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use std::os::fd::AsFd;
+
+    use rustix::fs::{Mode, OFlags, open};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::key_from;
+
+    #[test]
+    fn a_key_typed_before_the_question_answers_it() {
+        for (typed, answer) in [
+            ("p", Some('p')),
+            ("?x", Some('x')),
+            ("\x04", None),
+            ("\r", None),
+        ] {
+            let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+            grantpt(&master).unwrap();
+            unlockpt(&master).unwrap();
+            let name = ptsname(&master, Vec::new()).unwrap();
+            let slave = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+            rustix::io::write(&master, typed.as_bytes()).unwrap();
+            assert_eq!(
+                key_from(slave.as_fd(), "", &['p', 'x']),
+                answer,
+                "{typed:?}"
+            );
+        }
     }
 }
