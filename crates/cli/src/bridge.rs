@@ -3,7 +3,7 @@
 //! The shell of `enter` has a terminal of its own, so that nothing inside can push keys into the
 //! user's (CVE-2017-5226) or read what is typed there later. Here bytes are carried between the two:
 //! ours is raw meanwhile, and is put back whatever happens, a panic included. Changes of its size
-//! are taken over by [`Run::wait`].
+//! are taken over by [`Run::ended`].
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,9 +16,9 @@ use rustix::termios::{self, OptionalActions, Termios};
 use sandbox_isolation::{Ended, Run};
 
 /// Carries bytes both ways until the command ends, then says how.
-pub(crate) fn attend(mut run: Run) -> io::Result<Ended> {
+pub(crate) fn attend(run: &mut Run) -> io::Result<Ended> {
     let Some(master) = run.master.take() else {
-        return run.wait();
+        return run.ended();
     };
     if let Ok(size) = termios::tcgetwinsize(stdin()) {
         let _ = termios::tcsetwinsize(&master, size);
@@ -28,7 +28,7 @@ pub(crate) fn attend(mut run: Run) -> io::Result<Ended> {
     let keys = master.try_clone()?;
     let typing = thread::spawn(move || carry_keys(&keys, &ended_reader));
     let showing = thread::spawn(move || carry_screen(&master));
-    let outcome = run.wait();
+    let outcome = run.ended();
     // Everything inside is gone, so the screen's end comes by itself, after the last output.
     let _ = showing.join();
     drop(ended);

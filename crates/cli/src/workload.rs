@@ -1,7 +1,8 @@
 //! One command in one sandbox, from lock to record: what `run`, `try` and `enter` share.
 //!
 //! This is the product's latency. In order: lock shared, repair what an interrupted promote left,
-//! launch, wait, record the base of what was touched, unlock, append to the history.
+//! launch, wait, record the base of what was touched while the kernel takes the sandbox down, unlock,
+//! append to the history.
 
 use std::ffi::OsString;
 use std::io;
@@ -97,7 +98,7 @@ fn attend(
         )
     })?;
     let runs = Runs::open(&sandbox.runs_dir());
-    let run = match launch(&policy, &runs, lock.fd.as_fd()) {
+    let mut run = match launch(&policy, &runs, lock.fd.as_fd()) {
         Ok(run) => run,
         Err(error) => {
             // Nothing ran, so there is nothing to record; this takes the mark away.
@@ -106,8 +107,8 @@ fn attend(
         }
     };
     let ended = match workload.terminal {
-        Terminal::Inherit => run.wait(),
-        Terminal::New => bridge::attend(run),
+        Terminal::Inherit => run.ended(),
+        Terminal::New => bridge::attend(&mut run),
     };
     let ended = ended.map_err(|error| Refusal::io("cannot wait for the command", error))?;
     if let Err(error) = base::record(sandbox, began) {
@@ -120,6 +121,7 @@ fn attend(
     if let Err(error) = refusals::add(sandbox, &ended.refused) {
         narration::warn(format_args!("cannot record refused connections: {error}"));
     }
+    drop(run);
     drop(lock);
     judge(sandbox, &policy.settings, ended)
 }

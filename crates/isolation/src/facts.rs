@@ -15,8 +15,8 @@ use crate::policy::Policy;
 pub struct Facts {
     /// We are real root.
     pub privileged: bool,
-    /// A name that no other run has, for scratch directories.
-    pub run: String,
+    /// The slot for the scratch of its overlays.
+    pub slot: String,
     /// `/var/run` is a directory of its own rather than a link to `/run`.
     pub separate_var_run: bool,
     /// Which of the usual directories this host does not have.
@@ -71,7 +71,7 @@ pub fn look(policy: &Policy) -> Result<Facts, LaunchError> {
         .filter(|path| !kind(path).is_ok_and(|kind| kind.is_dir()));
     Ok(Facts {
         privileged,
-        run: unique(),
+        slot: String::new(),
         separate_var_run: kind("/var/run").is_ok_and(|kind| kind.is_dir()),
         missing: missing.map(PathBuf::from).collect(),
         home: policy.home.as_ref().map(home::look).transpose()?.flatten(),
@@ -79,13 +79,6 @@ pub fn look(policy: &Policy) -> Result<Facts, LaunchError> {
         exposed: exposed(policy)?,
         repository: repository(&policy.source),
     })
-}
-
-/// Time and pid: two runs that share both would have to share the clock's nanosecond.
-fn unique() -> String {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    let pid = rustix::process::getpid().as_raw_nonzero();
-    format!("{:x}{:08x}-{pid:x}", now.tv_sec, now.tv_nsec)
 }
 
 fn hidden(policy: &Policy) -> Result<Vec<Hidden>, LaunchError> {

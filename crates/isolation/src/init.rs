@@ -272,6 +272,10 @@ fn serve(command: &Child, control: &OwnedFd, door: Option<OwnedFd>) -> io::Resul
         None => reap(command.pid)?,
         Some(door) => reap_and_hand_out(command.pid, door)?,
     };
+    // The kernel would do it, but only while it takes the whole sandbox down, which takes a moment
+    // that the launcher has a use for.
+    signal::kill_all_others();
+    while let Ok(_) | Err(rustix::io::Errno::INTR) = rustix::process::wait(WaitOptions::empty()) {}
     control::send_ended(control, status)
 }
 

@@ -20,13 +20,13 @@ pub use crate::error::LaunchError;
 use crate::explain;
 use crate::facts::{self, Facts};
 use crate::init::{self, Listeners, Task};
-use crate::leftovers::Leftovers;
 use crate::limits::Enforcer;
 use crate::network::{self, Doors, Gate, PROXY_PORT, Published, proxy_variables};
 use crate::perform::Host;
 use crate::plan;
 use crate::policy::{Policy, Terminal};
 use crate::runs::{Donor, LaunchLock, LiveRun, Record, Runs};
+use crate::scratch::{self, Leftovers};
 use crate::step::Failed;
 use crate::wait::Parts;
 pub use crate::wait::{Ended, Run, Status};
@@ -59,7 +59,7 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
         network::check(ports, hosts)?;
     }
     let mut enforcer = Enforcer::prepare(policy)?;
-    let facts = facts::look(policy)?;
+    let mut facts = facts::look(policy)?;
     let mutex = runs.lock_launches().map_err(records(runs))?;
     let mask = Blocked::new().map_err(step("block signals"))?;
     loop {
@@ -67,7 +67,19 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
         if let Some(donor) = &donor {
             donor.check(policy)?;
         }
-        match attempt(policy, &facts, donor.as_ref(), &mut enforcer, &mask)? {
+        let mut leftovers = Leftovers::default();
+        if donor.is_none() {
+            (facts.slot, leftovers) = scratch::choose(&scratch::places(policy, &facts));
+        }
+        let attempted = attempt(
+            policy,
+            &facts,
+            donor.as_ref(),
+            &mut enforcer,
+            &mask,
+            leftovers,
+        );
+        match attempted? {
             // The run we wanted to join ended meanwhile.
             None => continue,
             Some(started) => return finish(policy, runs, started, enforcer, mask, mutex),
@@ -174,6 +186,7 @@ fn attempt(
     donor: Option<&Donor>,
     enforcer: &mut Enforcer,
     mask: &Blocked,
+    leftovers: Leftovers,
 ) -> Result<Option<Started>, LaunchError> {
     let task = task(policy, facts, donor.is_some(), enforcer, mask)?;
     let channels = Channels::new(policy, donor.is_some())?;
@@ -207,10 +220,7 @@ fn attempt(
                 descriptors,
                 door,
                 published,
-                leftovers: match donor {
-                    None => Leftovers::of(&task.plan),
-                    Some(_) => Leftovers::default(),
-                },
+                leftovers,
             }));
         }
         Ok(Report::Failed(failed)) => explain(policy, &task, failed),

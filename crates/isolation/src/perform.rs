@@ -13,20 +13,22 @@ use rustix::fs::{Mode, OFlags};
 use sandbox_linux::mount::{self, Access, Depth, Layers, MountPoint, OverlayKind};
 use sandbox_model::OverlayXattr;
 
-use crate::devices;
+use crate::devices::{self, Devices};
 use crate::plan::{Kernel, Mount, Operation, Plan};
 use crate::private_home::{self, Home};
+use crate::scratch;
 use crate::step::{Failed, Step};
 
 /// What was made for an operation, attached nowhere yet.
 enum Made {
     /// One mount, and what the kernel can restrict only after it was attached.
     Mount(OwnedFd, Option<Access>),
-    /// A filesystem for `/dev`, and the host's nodes.
-    Devices(OwnedFd, Vec<OwnedFd>),
+    /// The minimal `/dev`.
+    Devices(Devices),
     /// The private home.
     Home(private_home::Made),
-    /// Nothing: it may not be needed, and to take down an unused mount costs a millisecond.
+    /// Nothing yet: it may not be needed, and to take down an unused mount costs a millisecond; or
+    /// the kernel makes it only of what is attached.
     Later,
 }
 
@@ -59,9 +61,8 @@ pub fn perform(plan: &Plan, host: Host) -> Result<Option<OwnedFd>, Failed> {
 
 fn make(operation: &Operation) -> io::Result<Made> {
     Ok(match &operation.mount {
-        Mount::Scratch(mode) => Made::Mount(mount::tmpfs(*mode)?, None),
-        Mount::Cover(_) => Made::Later,
-        Mount::Devices => Made::Devices(mount::tmpfs(0o755)?, devices::nodes()?),
+        Mount::Scratch(_) | Mount::Cover(_) => Made::Later,
+        Mount::Devices => Made::Devices(devices::make()?),
         Mount::Processes(_) => Made::Mount(mount::proc()?, None),
         Mount::Overlay {
             lower,
@@ -69,6 +70,7 @@ fn make(operation: &Operation) -> io::Result<Made> {
             work,
             xattr,
         } => {
+            scratch::make(work)?;
             let layers = Layers { lower, upper, work };
             Made::Mount(mount::overlay(layers, kind_of(*xattr))?, None)
         }
@@ -115,6 +117,9 @@ fn home_of(mount: &Mount) -> io::Result<Home<'_>> {
 struct Inside {
     root: OwnedFd,
     processes: Option<OwnedFd>,
+    /// The filesystem of all fresh directories, and how many there are.
+    scratch: Option<OwnedFd>,
+    directories: u32,
     /// Read-only as soon as everything beneath them is in place.
     covers: Vec<OwnedFd>,
 }
@@ -124,6 +129,8 @@ impl Inside {
         Ok(Inside {
             root: open_root()?,
             processes: None,
+            scratch: None,
+            directories: 0,
             covers: Vec::new(),
         })
     }
@@ -148,11 +155,14 @@ impl Inside {
         };
         match made {
             Made::Home(made) => private_home::attach(home_of(&operation.mount)?, &made, &target),
-            Made::Devices(filesystem, nodes) => {
-                mount::attach(&filesystem, &target)?;
-                devices::fill(filesystem.as_fd(), &nodes)
+            Made::Devices(devices) => {
+                let shared_memory = devices.attach(&target)?;
+                self.scratch(&shared_memory, 0o1777)
             }
-            Made::Later => self.cover(&target, kind),
+            Made::Later => match operation.mount {
+                Mount::Scratch(mode) => self.scratch(&target, mode),
+                _ => self.cover(&target, kind),
+            },
             Made::Mount(mount, later) => {
                 mount::attach(&mount, &target)?;
                 if let Some(access) = later {
@@ -175,6 +185,24 @@ impl Inside {
             self.root = open_root()?;
         }
         Ok(())
+    }
+
+    /// A fresh directory with `mode`. All of them are in one tmpfs, which costs as much as one
+    /// of them would: it is attached where the first is to be, and covered by it for good.
+    fn scratch(&mut self, target: &OwnedFd, mode: u32) -> io::Result<()> {
+        if self.scratch.is_none() {
+            let scratch = mount::tmpfs(0o700)?;
+            mount::attach(&scratch, target)?;
+            self.scratch = Some(scratch);
+        }
+        let Some(scratch) = &self.scratch else {
+            return Ok(());
+        };
+        self.directories += 1;
+        let name = self.directories.to_string();
+        rustix::fs::mkdirat(scratch, &name, Mode::from_raw_mode(mode))?;
+        let directory = mount::resolve(scratch, Path::new(&name))?;
+        mount::attach(mount::clone_of(directory)?, target)
     }
 
     fn cover(&mut self, target: &OwnedFd, kind: MountPoint) -> io::Result<()> {

@@ -172,7 +172,7 @@ fn home(policy: &Policy, facts: &Facts) -> Vec<Operation> {
         root: home.root.clone(),
         lower: home.path.clone(),
         upper: home.upper.clone(),
-        work: home.work.join(&facts.run),
+        work: home.work.join(&facts.slot),
         xattr: facts.xattr(),
         entries: home
             .entries
@@ -240,7 +240,7 @@ fn workspace(policy: &Policy, facts: &Facts) -> Mount {
         } => Mount::Overlay {
             lower,
             upper,
-            work: work.join(&facts.run),
+            work: work.join(&facts.slot),
             xattr,
         },
         WorkspaceMount::Bind { dir } => Mount::Bind {

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use sandbox_linux::mount::{self, Access, Depth, Layers, MountPoint, OverlayKind};
 
+use crate::scratch;
+
 /// The home, as the plan has it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Home<'p> {
@@ -55,6 +57,7 @@ pub(crate) fn make(home: Home<'_>) -> io::Result<Made> {
             kind,
             ..
         } = home;
+        scratch::make(work)?;
         match mount::overlay(Layers { lower, upper, work }, kind) {
             // Something is mounted below the home, which an ordinary user's overlay cannot have
             // below it; below the single entries there may be nothing.
@@ -70,7 +73,8 @@ fn each(home: Home<'_>) -> io::Result<Entries> {
     for (index, name) in home.entries.iter().enumerate() {
         let upper = home.upper.join(name);
         std::fs::create_dir_all(&upper)?;
-        let work = home.work.join(index.to_string());
+        let work = home.work.join(scratch::BOOKKEEPING).join(index.to_string());
+        std::fs::create_dir_all(&work)?;
         let lower = home.lower.join(name);
         let layers = Layers {
             lower: &lower,

@@ -19,11 +19,11 @@ use crate::explain;
 use crate::home;
 use crate::init::{self, Alone};
 use crate::launch::{Blocked, LaunchError, command, current_umask, records, step};
-use crate::leftovers::Leftovers;
 use crate::limits::Enforcer;
 use crate::plan::Plan;
 use crate::policy::{Policy, Terminal};
 use crate::runs::{LiveRun, Record, Runs};
+use crate::scratch::Leftovers;
 use crate::wait::{Parts, Run};
 
 /// Top directories that may be read; everything else of the host is not there.

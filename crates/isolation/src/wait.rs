@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 use sandbox_linux::clone::Child;
+use sandbox_linux::message;
 use sandbox_linux::signal::{self, Received, Signals};
 
 use crate::control::{self, Report};
 use crate::launch::{Blocked, SIGNALS};
-use crate::leftovers::Leftovers;
 use crate::limits::Enforcer;
 use crate::network::{Gate, Refused};
 use crate::runs::Record;
+use crate::scratch::Leftovers;
 
 /// A command that runs. Dropping it kills everything it started.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Run {
     enforcer: Enforcer,
     leftovers: Leftovers,
     mask: Blocked,
+    /// The init has nothing left to do but to end.
+    ends: bool,
     reaped: bool,
 }
 
@@ -99,6 +102,7 @@ impl Run {
             enforcer,
             leftovers,
             mask,
+            ends: false,
             reaped: false,
         }
     }
@@ -113,21 +117,37 @@ impl Run {
         }
     }
 
-    /// Waits for the command to end and everything it started to be gone. Meanwhile serves the
-    /// network gate and the size limit, and passes on the signals the caller got (SIGTERM, SIGHUP,
-    /// SIGUSR1, SIGUSR2; SIGINT and SIGQUIT from the terminal reach the command by themselves and
-    /// are passed on only when another process sent them). SIGWINCH takes the size of the caller's
-    /// terminal over to the new one.
+    /// Waits for the command to end and everything of the sandbox to be gone: [`Run::ended`], and
+    /// what the kernel does after it.
     pub fn wait(mut self) -> io::Result<Ended> {
+        self.ended()
+    }
+
+    /// Waits for the command to end and every process it started to be gone. The kernel may still
+    /// be taking the mounts down: whoever has something to do meanwhile does it before dropping this.
+    ///
+    /// Meanwhile serves the network gate and the size limit, and passes on the signals the caller
+    /// got (SIGTERM, SIGHUP, SIGUSR1, SIGUSR2; SIGINT and SIGQUIT from the terminal reach the
+    /// command by themselves and are passed on only when another process sent them). SIGWINCH takes
+    /// the size of the caller's terminal over to the new one.
+    pub fn ended(&mut self) -> io::Result<Ended> {
         let signals = Signals::open(&SIGNALS)?;
         let mut over_size = None;
+        // A command takes a moment at least.
+        while !message::waiting(&self.control) && self.leftovers.step() {}
         let status = loop {
             let due = [self.enforcer.next_check(), self.leftovers.due()];
             if self.wake(&signals, due.into_iter().flatten().min())? {
                 match control::receive(&self.control)? {
-                    Report::Ended(status) => break status,
-                    // Killed from outside, or by a stop.
-                    Report::Gone => break Status::Signalled(Signal::KILL.as_raw()),
+                    Report::Ended(status) => {
+                        self.ends = true;
+                        break status;
+                    }
+                    // Killed from outside, or by a stop; so are the others, but who knows when.
+                    Report::Gone => {
+                        self.reap();
+                        break Status::Signalled(Signal::KILL.as_raw());
+                    }
                     _ => continue,
                 }
             }
@@ -144,8 +164,6 @@ impl Run {
                 }
             }
         };
-        self.leftovers.last_steps();
-        self.reap();
         // Ctrl-C reached us as well as the command; unblocked, it would end us before our caller has
         // recorded anything.
         while signals.next()?.is_some() {}
@@ -213,10 +231,10 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        if !self.reaped {
+        if !self.ends {
             self.init.kill();
-            self.reap();
         }
+        self.reap();
         self.enforcer.release();
         let _ = &self.mask;
     }

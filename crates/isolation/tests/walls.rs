@@ -77,8 +77,12 @@ fn the_host_is_read_only_and_its_private_places_are_fresh() {
             [ \"$(ls -A /tmp)\" = \"$(basename $(dirname \"$STATE\"))\" ] || exit 16
             touch /tmp/t /var/tmp/t /dev/shm/t /run/t \"$HOME/t\" || exit 17
             echo > /dev/null && head -c 1 /dev/zero > /dev/null || exit 18
+            touch /dev/x 2>/dev/null && exit 20
+            rm -f /dev/null 2>/dev/null && exit 21
+            chmod 600 /dev/null 2>/dev/null && exit 22
+            cp /bin/true /tmp/true && /tmp/true || exit 23
             [ \"$(ls /dev | wc -w)\" -eq 13 ] || exit 19
-            [ \"$(hostname)\" = trial ] || exit 20
+            [ \"$(hostname)\" = trial ] || exit 24
             ";
         assert_eq!(place.run(script).status, Status::Exited(0));
     });

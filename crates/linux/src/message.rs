@@ -70,10 +70,29 @@ pub fn abandoned(socket: impl AsFd) -> bool {
     matches!(rustix::net::recv(socket, &mut byte, flags), Ok((_, 0)))
 }
 
+/// Is there a message, or the end of them? Consumes nothing.
+pub fn waiting(socket: impl AsFd) -> bool {
+    let mut byte = [0u8];
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    rustix::net::recv(socket, &mut byte, flags) != Err(rustix::io::Errno::AGAIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+
+    #[test]
+    fn a_message_or_the_end_is_seen_to_wait() {
+        let (ours, theirs) = pair().unwrap();
+        assert!(!waiting(&theirs) && !abandoned(&theirs));
+        send(&ours, b"here", &[]).unwrap();
+        assert!(waiting(&theirs) && !abandoned(&theirs));
+        receive(&theirs, &mut [0; 16]).unwrap();
+        assert!(!waiting(&theirs));
+        drop(ours);
+        assert!(waiting(&theirs) && abandoned(&theirs));
+    }
 
     #[test]
     fn a_descriptor_arrives_usable() {

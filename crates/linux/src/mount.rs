@@ -54,7 +54,6 @@ pub enum OverlayKind {
 pub fn overlay(layers: Layers<'_>, kind: OverlayKind) -> io::Result<OwnedFd> {
     let lower = rustix::fs::open(layers.lower, PATH | OFlags::DIRECTORY, Mode::empty())?;
     let upper = rustix::fs::open(layers.upper, PATH | OFlags::DIRECTORY, Mode::empty())?;
-    rustix::fs::mkdir(layers.work, Mode::RWXU)?;
     let work = rustix::fs::open(layers.work, PATH | OFlags::DIRECTORY, Mode::empty())?;
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "sandbox")?;
@@ -83,12 +82,19 @@ pub fn overlay(layers: Layers<'_>, kind: OverlayKind) -> io::Result<OwnedFd> {
 
 /// Makes an empty tmpfs whose root has `mode`.
 pub fn tmpfs(mode: u32) -> io::Result<OwnedFd> {
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    new_tmpfs(mode, attributes)
+}
+
+/// The same, for device files; real root's alone work in it.
+pub fn tmpfs_with_devices(mode: u32) -> io::Result<OwnedFd> {
+    new_tmpfs(mode, MountAttrFlags::MOUNT_ATTR_NOSUID)
+}
+
+fn new_tmpfs(mode: u32, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "mode", format!("{mode:o}"))?;
-    made(
-        &context,
-        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
-    )
+    made(&context, attributes)
 }
 
 /// Makes a procfs of the caller's PID namespace. Where the kernel can (5.14), no link in it is

@@ -71,6 +71,15 @@ pub fn default_action(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
+/// Kills every process of the caller's PID namespace but the caller, which must be its process 1:
+/// anywhere else this would be everything the caller may kill.
+pub fn kill_all_others() {
+    if rustix::process::getpid() == rustix::process::Pid::INIT {
+        // SAFETY: no memory is involved.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    }
+}
+
 /// Sends a signal to a process by descriptor.
 pub fn send(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     let null = std::ptr::null::<libc::siginfo_t>();

@@ -28,7 +28,7 @@ fn policy(source: &str) -> Policy {
 
 fn facts() -> Facts {
     Facts {
-        run: "1".to_owned(),
+        slot: "1".to_owned(),
         home: Some(HomeFacts {
             path: "/home/ada".into(),
             root: "/layer/root".into(),
