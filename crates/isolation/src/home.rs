@@ -3,15 +3,17 @@
 //! What is not listed is not there, so nobody has to know where secrets lie. What is written goes
 //! to the sandbox's own layer and stays with it.
 
+mod untouched;
+
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode};
-use sandbox_linux::placement;
 
 use crate::launch::LaunchError;
 use crate::policy::Home;
+pub use untouched::is_untouched;
 
 /// The home as the plan sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -114,11 +116,8 @@ fn layer(home: &Home, path: PathBuf) -> io::Result<HomeFacts> {
         identity: existing(&path, IDENTITY, FileType::RegularFile),
         path,
     };
-    for directory in [&facts.root, &facts.upper] {
+    for directory in [&facts.root, &facts.upper, &facts.work] {
         make_directories(directory, Mode::RWXU)?;
-    }
-    if make_directories(&facts.work, Mode::RWXU)? == Made::Now {
-        placement::spread(std::fs::File::open(&facts.work)?);
     }
     let caches = existing(&facts.path, PRIVATE_CACHES, FileType::Directory);
     let credentials = CREDENTIALS.iter().map(Path::new);
@@ -139,16 +138,9 @@ fn existing(home: &Path, names: &[&str], kind: FileType) -> Vec<PathBuf> {
     names.iter().filter(is_there).map(PathBuf::from).collect()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
-    Now,
-    Before,
-}
-
-fn make_directories(path: &Path, mode: Mode) -> io::Result<Made> {
+fn make_directories(path: &Path, mode: Mode) -> io::Result<()> {
     match rustix::fs::mkdir(path, mode) {
-        Ok(()) => Ok(Made::Now),
-        Err(rustix::io::Errno::EXIST) => Ok(Made::Before),
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(rustix::io::Errno::NOENT) => {
             let parent = path.parent().ok_or(rustix::io::Errno::NOENT)?;
             make_directories(parent, mode)?;
@@ -193,8 +185,11 @@ fn copy_parents(facts: &HomeFacts, name: &Path) -> io::Result<bool> {
             return Ok(false);
         }
         let mode = Mode::from_raw_mode(found.mode());
-        match rustix::fs::mkdir(facts.upper.join(parent), mode) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+        let copy = facts.upper.join(parent);
+        match rustix::fs::mkdir(&copy, mode) {
+            // Whatever the umask took away.
+            Ok(()) => rustix::fs::chmod(&copy, mode)?,
+            Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -238,6 +233,20 @@ mod tests {
             );
         }
         assert!(!facts.upper.join(".cache").exists());
+    }
+
+    #[test]
+    fn directories_above_what_is_hidden_keep_their_modes() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().join("home");
+        std::fs::create_dir_all(home.join(".cargo")).unwrap();
+        let shared = std::fs::Permissions::from_mode(0o2775);
+        std::fs::set_permissions(home.join(".cargo"), shared).unwrap();
+        let layer = directory.path().join("layer");
+        let facts = look(&Home { path: home, layer }).unwrap().unwrap();
+        let copy = facts.upper.join(".cargo").metadata().unwrap();
+        assert_eq!(copy.mode() & 0o7777, 0o2775);
     }
 
     #[test]

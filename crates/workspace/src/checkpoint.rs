@@ -21,7 +21,7 @@ use crate::backend::{BackendError, backend};
 use crate::discard::delete;
 use crate::meta::replace_file;
 use crate::progress::Progress;
-use crate::root::{RootError, random};
+use crate::root::{RootError, Start, random};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::transfer::{self, TransferError};
 use crate::tree::{Dir, Replace, Tree};
@@ -132,7 +132,7 @@ pub fn fork(
     progress: &mut dyn Progress,
 ) -> Result<Sandbox, CheckpointError> {
     let _lock = sandbox.lock_exclusive()?;
-    let made = sandbox.root.build(Some(new), |name, dir| {
+    let made = sandbox.root.build(Some(new), Start::Empty, |name, dir| {
         backend(sandbox.meta.backend).share_base(&sandbox.dir, dir)?;
         copy_parts(sandbox, &sandbox.dir, dir, progress)?;
         copy_directory(&sandbox.dir, dir, HOME, progress)?;

@@ -24,6 +24,7 @@ pub mod promote;
 pub mod root;
 pub mod sandbox;
 pub mod side;
+pub mod spare;
 pub mod sync;
 pub mod transfer;
 pub mod tree;

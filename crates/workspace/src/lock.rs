@@ -73,8 +73,10 @@ impl Lock {
             return Err(Errno::NOENT.into());
         }
         if sharing == Sharing::Exclusive {
-            rustix::fs::ftruncate(&fd, 0)?;
-            rustix::io::pwrite(&fd, format!("{}\n", std::process::id()).as_bytes(), 0)?;
+            // Cut off after it is written: a file that is never empty keeps its block.
+            let written =
+                rustix::io::pwrite(&fd, format!("{}\n", std::process::id()).as_bytes(), 0)?;
+            rustix::fs::ftruncate(&fd, written as u64)?;
         } else if usage == Use::Marked {
             let now = Timespec {
                 tv_sec: 0,

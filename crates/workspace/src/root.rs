@@ -24,6 +24,7 @@ use crate::lock;
 use crate::meta::{self, Meta};
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
+use crate::spare;
 use crate::tree::{Dir, Replace};
 
 /// What the hidden directories of creates under way start with.
@@ -33,6 +34,15 @@ const UNDER_WAY: &str = ".new-";
 #[derive(Debug, Clone)]
 pub struct Root {
     path: PathBuf,
+}
+
+/// What a sandbox's directory is built from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Nothing.
+    Empty,
+    /// What was put aside, where there is something.
+    Spare,
 }
 
 /// What to create.
@@ -217,7 +227,11 @@ impl Root {
         request: &CreateRequest,
         progress: &mut dyn Progress,
     ) -> Result<Sandbox, RootError> {
-        self.build(request.name.as_ref(), |name, dir| {
+        let from = match kind {
+            BackendKind::Overlay => Start::Spare,
+            BackendKind::Btrfs | BackendKind::Copy => Start::Empty,
+        };
+        self.build(request.name.as_ref(), from, |name, dir| {
             let mut meta =
                 new_meta(name, source, kind, request.settings.clone()).map_err(|error| {
                     RootError::Source {
@@ -234,6 +248,7 @@ impl Root {
     pub(crate) fn build(
         &self,
         name: Option<&SandboxName>,
+        from: Start,
         mut fill: impl FnMut(&SandboxName, &Path) -> Result<Meta, RootError>,
     ) -> Result<Sandbox, RootError> {
         let root = self.dir()?;
@@ -251,7 +266,7 @@ impl Root {
             return Err(RootError::Exists(chosen));
         }
         let (hidden, dir, alive) = self
-            .start(&root)
+            .start(&root, from)
             .map_err(|error| self.failed("write to", error))?;
         let built = (|| {
             let meta = fill(&chosen, &self.path.join(&hidden))?;
@@ -274,10 +289,13 @@ impl Root {
 
     /// Makes the hidden directory of a create, and its lock, which is held until the rename:
     /// whoever sweeps sees that this create is alive.
-    fn start(&self, root: &Dir) -> io::Result<(String, Dir, lock::Lock)> {
+    fn start(&self, root: &Dir, from: Start) -> io::Result<(String, Dir, lock::Lock)> {
         loop {
             let hidden = format!("{UNDER_WAY}{:x}-{:x}", std::process::id(), random());
-            let dir = root.make_dir(hidden.as_bytes())?;
+            let dir = match from == Start::Spare && spare::take(root, &hidden)? {
+                true => root.open_dir(hidden.as_bytes())?,
+                false => root.make_dir(hidden.as_bytes())?,
+            };
             let path = self.path.join(&hidden);
             match lock::Lock::take(&path, lock::Sharing::Exclusive, lock::Use::Marked) {
                 Ok(alive) => return Ok((hidden, dir, alive)),

@@ -1,7 +1,9 @@
 //! `sandbox discard`
 
+use sandbox_isolation::Home;
+use sandbox_isolation::home::is_untouched;
 use sandbox_model::{Operation, Outcome};
-use sandbox_workspace::{Root, Sandbox, discard};
+use sandbox_workspace::{Root, Sandbox, discard, spare};
 
 use crate::command::list::count_changes;
 use crate::ending::Ending;
@@ -33,8 +35,16 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Deletes it without a question or a record: it was only made to be thrown away.
+/// Deletes it without a question or a record: it was only made to be thrown away. Where nothing was
+/// left in it, its directories serve the next.
 pub(crate) fn silently(sandbox: Sandbox) -> Result<(), Problem> {
+    let untouched = surroundings::home().is_ok_and(|path| {
+        let layer = sandbox.home_dir();
+        is_untouched(&Home { path, layer })
+    });
+    if untouched && spare::put_aside(&sandbox)? {
+        return Ok(());
+    }
     discard::discard(sandbox, &mut Bar::default())?;
     Ok(())
 }

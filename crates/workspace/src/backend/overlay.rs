@@ -12,7 +12,6 @@ use std::io;
 use std::path::Path;
 
 use rustix::process::geteuid;
-use sandbox_linux::placement;
 use sandbox_linux::trial::{self, OverlayTrial, TrialError};
 use sandbox_model::{BackendKind, OverlayXattr, RelPath, WorkspaceMount};
 
@@ -121,25 +120,23 @@ impl Backend for Overlay {
     }
 }
 
-/// Makes `upper` and `workdir` in `dir`. The merged root shows the upper's own attributes, so it
-/// gets those of the lower's root.
+/// Makes `upper` and `workdir` in `dir`, where they are not there to be used again. The merged root
+/// shows the upper's own attributes, so it gets those of the lower's root.
 pub(crate) fn make_layer(lower: &Tree, dir: &Path) -> io::Result<OverlayXattr> {
     let dir = Dir::open(dir)?;
-    transfer::copy_entry(
-        lower,
-        &RelPath::root(),
-        &dir,
-        UPPER.as_bytes(),
-        Privileges::Keep,
-    )?;
-    make_work(&dir)?;
+    let (root, upper) = (RelPath::root(), UPPER.as_bytes());
+    if dir.stat(upper)?.is_some() {
+        transfer::copy_attributes(lower, &root, &dir, upper, Privileges::Keep)?;
+    } else {
+        transfer::copy_entry(lower, &root, &dir, upper, Privileges::Keep)?;
+        make_work(&dir)?;
+    }
     Ok(marks(&dir))
 }
 
-/// Makes the place of the scratch directories, of which every mount gets one of its own.
+/// Makes the place of the scratch directories.
 fn make_work(dir: &Dir) -> io::Result<()> {
-    placement::spread(dir.make_dir(WORK.as_bytes())?);
-    Ok(())
+    dir.make_dir(WORK.as_bytes()).map(drop)
 }
 
 /// Which marks an overlay mounted by this process keeps: real root's are out of users' reach.

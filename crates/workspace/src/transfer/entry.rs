@@ -23,7 +23,31 @@ pub fn copy_entry(
 ) -> io::Result<()> {
     let found = from.stat(path)?.ok_or(Errno::NOENT)?;
     make(from, path, &found, to, name)?;
-    give_owner(to, name, &found)?;
+    give_attributes(from, path, &found, to, name, privileges)
+}
+
+/// Gives the entry `name` of `to`, which has no attributes of its own worth keeping, those of `path`
+/// of `from`.
+pub fn copy_attributes(
+    from: &dyn Side,
+    path: &RelPath,
+    to: &Dir,
+    name: &[u8],
+    privileges: Privileges,
+) -> io::Result<()> {
+    let found = from.stat(path)?.ok_or(Errno::NOENT)?;
+    give_attributes(from, path, &found, to, name, privileges)
+}
+
+fn give_attributes(
+    from: &dyn Side,
+    path: &RelPath,
+    found: &Fingerprint,
+    to: &Dir,
+    name: &[u8],
+    privileges: Privileges,
+) -> io::Result<()> {
+    give_owner(to, name, found)?;
     give_xattrs(from, path, to, name, privileges)?;
     if found.entry.kind != EntryKind::Symlink {
         let is_directory = found.entry.kind == EntryKind::Directory;

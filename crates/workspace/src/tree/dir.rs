@@ -257,14 +257,18 @@ impl Dir {
 
     /// Creates the regular file `name` for reading and writing, mode 0600; it must not exist.
     pub fn create_file(&self, name: &[u8]) -> io::Result<File> {
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(
-            &self.fd,
-            name,
-            flags,
-            Mode::RUSR | Mode::WUSR,
-        )?))
+        self.file_for_writing(name, OFlags::EXCL)
+    }
+
+    /// The regular file `name` for reading and writing, created with mode 0600 if need be.
+    pub fn open_or_create_file(&self, name: &[u8]) -> io::Result<File> {
+        self.file_for_writing(name, OFlags::empty())
+    }
+
+    fn file_for_writing(&self, name: &[u8], more: OFlags) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
+        let mode = Mode::RUSR | Mode::WUSR;
+        Ok(File::from(rustix::fs::openat(&self.fd, name, flags, mode)?))
     }
 
     /// Creates a symlink.
