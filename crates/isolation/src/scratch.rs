@@ -1,11 +1,11 @@
 //! Scratch directories of overlays.
 //!
 //! An overlay wants an empty directory beside its layer, fills it with bookkeeping, and leaves that
-//! behind. Removing it is the slowest thing a launch could do, so a sandbox has two slots in each
-//! place where an overlay is: a run mounts on the clean one, and the launcher tidies the other while
-//! the init is busy with the mounts.
+//! behind. Removing it is the slowest thing a launch could do, so there are several slots in each
+//! place where an overlay is: a run mounts on a clean one, and tidies the others while its command
+//! runs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,11 @@ use crate::facts::Facts;
 use crate::policy::Policy;
 use sandbox_model::WorkspaceMount;
 
-/// The slots that are used in turn.
-const SLOTS: [&str; 2] = ["0", "1"];
+/// How many slots there are at most.
+const MOST: usize = 16;
+
+/// A disk that takes longer than this for one step is busy with something else.
+const SLOW: Duration = Duration::from_micros(500);
 
 /// A command that runs this long leaves time to tidy up.
 const SOON: Duration = Duration::from_millis(50);
@@ -48,33 +51,27 @@ pub(crate) fn places(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
 /// The slot for a run that mounts afresh, and the slots it leaves to be tidied. No overlay of the
 /// sandbox may be mounted.
 pub(crate) fn choose(places: &[PathBuf]) -> (String, Leftovers) {
-    let is_dirty = |slot: &str| {
-        let dirty = |place: &PathBuf| {
-            place
-                .join(slot)
-                .join(BOOKKEEPING)
-                .symlink_metadata()
-                .is_ok()
-        };
-        places.iter().any(dirty)
-    };
-    let dirty = SLOTS.map(is_dirty);
-    let chosen = match dirty {
-        [false, _] => 0,
-        [true, false] => 1,
-        [true, true] => {
-            // Runs came faster than they could be tidied up after, or were killed.
-            let mut all = Leftovers::of(places, SLOTS[0]);
-            while all.step() {}
-            0
-        }
-    };
-    let other = 1 - chosen;
-    let leftovers = match dirty[other] {
-        true => Leftovers::of(places, SLOTS[other]),
-        false => Leftovers::default(),
-    };
-    (SLOTS[chosen].to_owned(), leftovers)
+    let mut dirty: BTreeSet<usize> = places.iter().flat_map(|place| dirty_slots(place)).collect();
+    let clean = (0..MOST).find(|slot| !dirty.contains(slot));
+    let chosen = clean.unwrap_or_else(|| {
+        // Runs came faster than they could be tidied up after, or were killed.
+        let mut first = Leftovers::of(places, [0]);
+        while first.step() {}
+        dirty.remove(&0);
+        0
+    });
+    (chosen.to_string(), Leftovers::of(places, dirty))
+}
+
+fn dirty_slots(place: &Path) -> Vec<usize> {
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| {
+            let bookkeeping = entry.path().join(BOOKKEEPING);
+            bookkeeping.symlink_metadata().is_ok()
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// Slots to be tidied, step by step.
@@ -93,18 +90,32 @@ struct Step {
 }
 
 impl Leftovers {
-    fn of(places: &[PathBuf], slot: &str) -> Leftovers {
-        let of_place = |place: &PathBuf| {
-            let slot = place.join(slot);
+    fn of(places: &[PathBuf], slots: impl IntoIterator<Item = usize>) -> Leftovers {
+        let steps = |slot: PathBuf| {
             LEFT.map(|(name, how)| Step {
                 slot: slot.clone(),
                 name,
                 how,
             })
         };
+        let in_places = |slot: usize| places.iter().map(move |place| place.join(slot.to_string()));
         Leftovers {
-            steps: places.iter().flat_map(of_place).collect(),
+            steps: slots
+                .into_iter()
+                .flat_map(in_places)
+                .flat_map(steps)
+                .collect(),
             due: Some(Instant::now() + SOON),
+        }
+    }
+
+    /// Takes steps for as long as there is nothing else to do, and none of them is slow.
+    pub(crate) fn steps_while(&mut self, idle: impl Fn() -> bool) {
+        while idle() {
+            let begin = Instant::now();
+            if !self.step() || begin.elapsed() > SLOW {
+                return;
+            }
         }
     }
 
@@ -201,17 +212,38 @@ mod tests {
     }
 
     #[test]
-    fn with_both_slots_dirty_one_is_tidied_at_once() {
+    fn with_all_slots_dirty_one_is_tidied_at_once() {
         let directory = tempfile::tempdir().unwrap();
         let places = [directory.path().join("a"), directory.path().join("b")];
-        mount(&places[0], "0");
-        mount(&places[1], "1");
+        for slot in 0..MOST {
+            mount(&places[slot % 2], &slot.to_string());
+        }
         std::fs::write(places[0].join("0/work/incompat/volatile/unexpected"), "").unwrap();
         let (slot, mut leftovers) = choose(&places);
         assert_eq!(slot, "0");
         assert!(places.iter().all(|place| is_clean(place, "0")));
         assert!(leftovers.due().is_some());
         while leftovers.step() {}
-        assert!(places.iter().all(|place| is_clean(place, "1")));
+        for slot in 1..MOST {
+            assert!(
+                places
+                    .iter()
+                    .all(|place| is_clean(place, &slot.to_string()))
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_left_while_there_is_no_time_stays_for_the_next_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let places = [directory.path().to_owned()];
+        mount(directory.path(), "0");
+        let (slot, mut leftovers) = choose(&places);
+        leftovers.steps_while(|| false);
+        mount(directory.path(), &slot);
+        let (next, mut leftovers) = choose(&places);
+        assert_eq!((slot.as_str(), next.as_str()), ("1", "2"));
+        while leftovers.step() {}
+        assert!(is_clean(directory.path(), "0") && is_clean(directory.path(), "1"));
     }
 }

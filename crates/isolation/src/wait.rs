@@ -134,7 +134,8 @@ impl Run {
         let signals = Signals::open(&SIGNALS)?;
         let mut over_size = None;
         // A command takes a moment at least.
-        while !message::waiting(&self.control) && self.leftovers.step() {}
+        let control = &self.control;
+        self.leftovers.steps_while(|| !message::waiting(control));
         let status = loop {
             let due = [self.enforcer.next_check(), self.leftovers.due()];
             if self.wake(&signals, due.into_iter().flatten().min())? {
