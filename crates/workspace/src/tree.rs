@@ -9,7 +9,9 @@
 //! [`sandbox_linux::authority`].
 
 mod dir;
+mod near;
 mod remove;
+mod unlink;
 
 use std::fs::File;
 use std::io;
@@ -24,6 +26,8 @@ use sandbox_model::{Fingerprint, RelPath};
 pub use dir::{Dir, DirEntry, Replace};
 #[allow(unused_imports, reason = "the copy of trees, next to come, uses them")]
 pub(crate) use dir::{fingerprint, is_overlay_mark, proc_path};
+pub(crate) use near::Near;
+pub(crate) use unlink::{Unlinker, unlinking};
 
 use crate::side::{Side, Xattrs};
 

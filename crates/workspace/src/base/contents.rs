@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::BaseContent;
 use super::store::make_private_dir;
 use crate::content;
+use crate::tree::{Dir, unlinking};
 
 /// The largest file that is copied where it cannot be reflinked.
 const COPY_LIMIT: u64 = 1 << 20;
@@ -57,16 +58,21 @@ impl ContentStore {
 
     /// Removes what was saved of these.
     pub(super) fn remove(&self, contents: impl Iterator<Item = BaseContent>) -> io::Result<()> {
-        for content in contents {
-            let BaseContent::Saved(name) = content else {
-                continue;
-            };
-            match std::fs::remove_file(self.dir.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+        let saved = contents.filter_map(|content| match content {
+            BaseContent::Saved(name) => Some(name.into_bytes()),
+            _ => None,
+        });
+        let names: Vec<_> = saved.collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        match Dir::open(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            dir => {
+                let dir = dir?;
+                unlinking(|unlinker| unlinker.unlink(dir, names))
             }
         }
-        Ok(())
     }
 
     fn create(&mut self) -> io::Result<(String, File)> {

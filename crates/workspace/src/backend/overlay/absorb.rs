@@ -5,21 +5,21 @@
 //! go first: when the lower has nothing there that the upper does not name itself. One that shows
 //! another part of the lower in its place (redirected) keeps them too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
 use sandbox_model::{EntryKind, Fingerprint, OverlayXattr, RelPath};
 
 use crate::meta::Meta;
-use crate::side::Side;
 use crate::transfer;
-use crate::tree::{Dir, Tree};
+use crate::tree::{Dir, Near, Tree, Unlinker, unlinking};
 
 /// Removes from the layer at `upper` what `lower` shows as well, at `paths` and in the directories
 /// above them.
 pub(crate) fn absorb(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath]) -> io::Result<()> {
-    let layer = Layer::open(meta, upper, lower)?;
+    let upper = Tree::open(upper)?;
+    let mut layer = Layer::of(meta, &upper, lower);
     let mut clear = BTreeSet::new();
     let ancestors = ancestors(paths);
     let mut paths: Vec<&RelPath> = paths.iter().collect();
@@ -30,14 +30,15 @@ pub(crate) fn absorb(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath])
             clear.insert(dir.clone());
         }
     }
-    // Upwards: entries, then the directories that they leave empty.
+    // Entries, then, upwards, the directories that they leave empty.
     let mut entries: Vec<&RelPath> = paths.iter().copied().chain(&ancestors).collect();
     entries.sort_unstable();
     entries.dedup();
-    for path in entries.into_iter().rev() {
-        let parent_clear = path.parent().is_some_and(|parent| clear.contains(&parent));
-        if parent_clear {
-            layer.remove_if_shown_below(path, clear.contains(path))?;
+    entries.retain(|path| path.parent().is_some_and(|parent| clear.contains(&parent)));
+    let directories = unlinking(|unlinker| layer.unlink_shown_below(&entries, unlinker))?;
+    for path in directories.into_iter().rev() {
+        if clear.contains(path) {
+            layer.remove_if_shown_below(path)?;
         }
     }
     Ok(())
@@ -45,7 +46,8 @@ pub(crate) fn absorb(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath])
 
 /// Gives up what the layer at `upper` has at `paths`, and below them, for what `lower` has.
 pub(crate) fn take(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath]) -> io::Result<()> {
-    let layer = Layer::open(meta, upper, lower)?;
+    let upper = Tree::open(upper)?;
+    let mut layer = Layer::of(meta, &upper, lower);
     let mut clear = BTreeSet::new();
     for dir in ancestors(paths) {
         if layer.merges_with_lower(&dir, &clear)? {
@@ -56,17 +58,14 @@ pub(crate) fn take(meta: &Meta, upper: &Path, lower: &Tree, paths: &[RelPath]) -
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
             continue;
         };
-        if layer.directory(&layer.upper, &parent)?.is_none() {
+        let Some(dir) = layer.upper.dir(&parent)? else {
             continue; // It shows the lower already.
-        }
+        };
         if clear.contains(&parent) {
-            layer
-                .upper
-                .dir(&parent)?
-                .while_writable(|dir| dir.remove_all(name))?;
+            dir.while_writable(|dir| dir.remove_all(name))?;
         } else {
             // The directory does not show the lower one, so it needs a copy.
-            transfer::replace(lower, path, &layer.upper)?;
+            transfer::replace(lower, path, &upper)?;
         }
     }
     Ok(())
@@ -81,31 +80,31 @@ fn ancestors(paths: &[RelPath]) -> BTreeSet<RelPath> {
 }
 
 struct Layer<'l> {
-    upper: Tree,
-    lower: &'l Tree,
+    upper: Near<'l>,
+    lower: Near<'l>,
     prefix: &'static str,
 }
 
 impl<'l> Layer<'l> {
-    fn open(meta: &Meta, upper: &Path, lower: &'l Tree) -> io::Result<Layer<'l>> {
-        Ok(Layer {
-            upper: Tree::open(upper)?,
-            lower,
+    fn of(meta: &Meta, upper: &'l Tree, lower: &'l Tree) -> Layer<'l> {
+        Layer {
+            upper: Near::new(upper),
+            lower: Near::new(lower),
             prefix: meta.xattr.unwrap_or(OverlayXattr::User).prefix(),
-        })
+        }
     }
 
     /// Is the directory `path` of the upper merged with the one at the same path of the lower,
     /// after its marks were taken away where that changes nothing? `clear` are directories above
     /// for which that holds.
-    fn merges_with_lower(&self, path: &RelPath, clear: &BTreeSet<RelPath>) -> io::Result<bool> {
+    fn merges_with_lower(&mut self, path: &RelPath, clear: &BTreeSet<RelPath>) -> io::Result<bool> {
         if path.parent().is_some_and(|parent| !clear.contains(&parent)) {
             return Ok(false);
         }
-        let Some(upper) = self.directory(&self.upper, path)? else {
+        let Some(upper) = directory(&mut self.upper, path)? else {
             return Ok(false);
         };
-        let Some(lower) = self.directory(self.lower, path)? else {
+        let Some(lower) = directory(&mut self.lower, path)? else {
             return Ok(false);
         };
         let [opaque, redirect] = self.marks();
@@ -132,14 +131,14 @@ impl<'l> Layer<'l> {
 
     /// Does the redirect `target` of the directory at `path`, whose parents are where they are in
     /// the lower, still lead to a directory?
-    fn shows(&self, path: &RelPath, target: &[u8]) -> io::Result<bool> {
+    fn shows(&mut self, path: &RelPath, target: &[u8]) -> io::Result<bool> {
         let bad = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let target = match (target, path.parent()) {
             ([b'/', from_root @ ..], _) => RelPath::new(from_root).map_err(bad)?,
             (sibling, Some(parent)) => parent.join_path(&RelPath::new(sibling).map_err(bad)?),
             (_, None) => return Ok(false),
         };
-        Ok(self.directory(self.lower, &target)?.is_some())
+        Ok(directory(&mut self.lower, &target)?.is_some())
     }
 
     fn marks(&self) -> [String; 2] {
@@ -162,52 +161,97 @@ impl<'l> Layer<'l> {
         Ok(())
     }
 
-    fn directory(&self, tree: &Tree, path: &RelPath) -> io::Result<Option<Dir>> {
-        match tree.stat(path)? {
-            Some(found) if found.entry.kind == EntryKind::Directory => tree.dir(path).map(Some),
-            _ => Ok(None),
+    /// Removes those of `entries` that are no directories and that the lower shows as well. Returns
+    /// the others.
+    fn unlink_shown_below<'p>(
+        &mut self,
+        entries: &[&'p RelPath],
+        unlinker: &mut Unlinker<'_, '_>,
+    ) -> io::Result<Vec<&'p RelPath>> {
+        let mut directories = Vec::new();
+        // Each directory once: two threads must not open and close one that forbids it.
+        let mut shown: BTreeMap<RelPath, Vec<Vec<u8>>> = BTreeMap::new();
+        for path in entries {
+            let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+                continue;
+            };
+            let Some(ours) = self.upper.stat(path)? else {
+                continue;
+            };
+            if ours.entry.kind == EntryKind::Directory {
+                directories.push(*path);
+            } else if self.is_shown_below(path, &ours)? {
+                shown.entry(parent).or_default().push(name.to_vec());
+            }
         }
+        for (parent, names) in shown {
+            if let Some(dir) = directory(&mut self.upper, &parent)? {
+                unlinker.unlink(dir, names)?;
+            }
+        }
+        Ok(directories)
     }
 
-    /// `merges` says that a directory there shows all of the lower one.
-    fn remove_if_shown_below(&self, path: &RelPath, merges: bool) -> io::Result<()> {
+    /// Removes the directory at `path`, which merges with the lower one, if nothing is left in it.
+    fn remove_if_shown_below(&mut self, path: &RelPath) -> io::Result<()> {
         let Some(ours) = self.upper.stat(path)? else {
             return Ok(());
         };
-        let (dir, name) = self.upper.parent(path)?;
-        let theirs = self.lower.stat(path)?;
-        let whiteout = ours.entry.kind == EntryKind::CharDevice && ours.entry.rdev == 0;
-        match theirs {
-            None if whiteout => dir.while_writable(|dir| dir.unlink(name)),
-            Some(theirs) if !whiteout && self.same(path, &ours, &theirs)? => {
-                if ours.entry.kind == EntryKind::Directory {
-                    if !merges {
-                        return Ok(());
-                    }
-                    return match dir.while_writable(|dir| dir.remove_dir(name)) {
-                        // It holds other changes still.
-                        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-                        removed => removed,
-                    };
-                }
-                dir.while_writable(|dir| dir.unlink(name))
-            }
-            _ => Ok(()),
+        if !self.is_shown_below(path, &ours)? {
+            return Ok(());
+        }
+        let Some((dir, name)) = self.upper.parent(path)? else {
+            return Ok(());
+        };
+        match dir.while_writable(|dir| dir.remove_dir(name)) {
+            // It holds other changes still.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed,
         }
     }
 
-    /// Would a process inside see the same? Contents are told by size and time: the caller put
-    /// them there with their times, and an edit since then has moved one of the two.
-    fn same(&self, path: &RelPath, ours: &Fingerprint, theirs: &Fingerprint) -> io::Result<bool> {
+    /// Would a process inside see the same at `path` without the upper's entry, `ours`?
+    fn is_shown_below(&mut self, path: &RelPath, ours: &Fingerprint) -> io::Result<bool> {
+        let whiteout = ours.entry.kind == EntryKind::CharDevice && ours.entry.rdev == 0;
+        match self.lower.stat(path)? {
+            None => Ok(whiteout),
+            Some(theirs) => Ok(!whiteout && self.same(path, ours, &theirs)?),
+        }
+    }
+
+    /// Are both entries alike? Contents are told by size and time: the caller put them there with
+    /// their times, and an edit since then has moved one of the two.
+    fn same(
+        &mut self,
+        path: &RelPath,
+        ours: &Fingerprint,
+        theirs: &Fingerprint,
+    ) -> io::Result<bool> {
         let (a, b) = (&ours.entry, &theirs.entry);
         if (a.kind, a.mode, a.uid, a.gid, a.rdev) != (b.kind, b.mode, b.uid, b.gid, b.rdev) {
             return Ok(false);
         }
+        let (Some((upper, name)), Some((lower, _))) =
+            (self.upper.parent(path)?, self.lower.parent(path)?)
+        else {
+            return Ok(false);
+        };
         let same_contents = match a.kind {
             EntryKind::Directory => true,
-            EntryKind::Symlink => self.upper.read_link(path)? == self.lower.read_link(path)?,
+            EntryKind::Symlink => upper.read_link(name)? == lower.read_link(name)?,
             _ => (a.size, a.mtime) == (b.size, b.mtime),
         };
-        Ok(same_contents && self.upper.xattrs(path)? == self.lower.xattrs(path)?)
+        Ok(same_contents && upper.xattrs(name)? == lower.xattrs(name)?)
+    }
+}
+
+/// The directory at `path`, opened, if there is one.
+fn directory(tree: &mut Near<'_>, path: &RelPath) -> io::Result<Option<Dir>> {
+    let Some((dir, name)) = tree.parent(path)? else {
+        return Ok(None);
+    };
+    match dir.stat(name)? {
+        Some(found) if found.entry.kind == EntryKind::Directory => dir.open_dir(name).map(Some),
+        _ => Ok(None),
     }
 }
