@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use sandbox_linux::placement;
 use sandbox_model::{RelPath, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,8 @@ impl Area {
             let root = Tree::open(root.path())?;
             let below = path.strip_prefix(root.path()).map_err(io::Error::other)?;
             let dir = root.make_dirs(&RelPath::from_path(below).map_err(io::Error::other)?)?;
+            // A transaction makes as many files as the last one let go of; not beside those.
+            placement::spread(&dir);
             if dir.stat(b"source")?.is_none() {
                 journal::write_durably(&dir, b"source", source.as_os_str().as_bytes(), "area")?;
             }
