@@ -77,6 +77,15 @@ const WORKS: [(&str, &[&[&str]]); 6] = [
 ];
 
 #[test]
+fn many_files_leave_the_change_set_also_from_directories_that_forbid_it() {
+    let work = "for i in $(seq 60); do echo $i > dir/$i; echo $i > dir/sub/$i; echo $i > other/$i; \
+                done; rm dir/a; chmod 555 other dir/sub";
+    for paths in [&[][..], &["dir"], &["other/7", "dir/sub"]] {
+        holds(BackendKind::Overlay, work, paths);
+    }
+}
+
+#[test]
 fn the_view_through_an_overlay_stays() {
     for (work, selections) in WORKS {
         for paths in selections {

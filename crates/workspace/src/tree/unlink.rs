@@ -8,7 +8,7 @@
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::Scope;
+use std::thread::{Scope, ScopedJoinHandle};
 
 use super::Dir;
 
@@ -30,7 +30,7 @@ pub(crate) struct Unlinker<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
     shared: &'e Shared,
     sender: SyncSender<Job>,
-    threads: usize,
+    threads: Vec<ScopedJoinHandle<'s, ()>>,
     seen: usize,
 }
 
@@ -50,14 +50,16 @@ pub(crate) fn unlinking<T>(
         failed: Mutex::default(),
     };
     let chosen = std::thread::scope(|scope| {
-        // It goes at the end of this block, and its sender with it: the threads run dry.
-        choose(&mut Unlinker {
+        let mut unlinker = Unlinker {
             scope,
             shared: &shared,
             sender,
-            threads: 0,
+            threads: Vec::new(),
             seen: 0,
-        })
+        };
+        let chosen = choose(&mut unlinker);
+        unlinker.wait();
+        chosen
     });
     let failed = shared.failed.into_inner();
     match failed.unwrap_or_else(PoisonError::into_inner) {
@@ -86,17 +88,27 @@ impl Unlinker<'_, '_> {
     }
 
     fn hand_over(&mut self, job: Job) -> io::Result<()> {
-        if self.threads < THREADS {
+        if self.threads.len() < THREADS {
             let shared = self.shared;
             let thread = std::thread::Builder::new();
             match thread.spawn_scoped(self.scope, || shared.work()) {
-                Ok(_) => self.threads += 1,
+                Ok(thread) => self.threads.push(thread),
                 // Fewer must do; without any it is done here.
-                Err(_) if self.threads > 0 => {}
+                Err(_) if !self.threads.is_empty() => {}
                 Err(_) => return job.perform(),
             }
         }
         self.sender.send(job).map_err(io::Error::other)
+    }
+
+    /// Lets the threads run dry. They are joined, not only done: what comes next may fork.
+    fn wait(self) {
+        drop(self.sender);
+        for thread in self.threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
     }
 }
 
