@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 
-use sandbox_model::{Fingerprint, RelPath};
+use sandbox_model::{EntryKind, Fingerprint, RelPath};
 
 /// Extended attributes by full name (`user.comment`), without an overlay's own marks.
 pub type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -30,4 +30,31 @@ pub trait Side {
 
     /// Names in a directory, sorted.
     fn list(&self, path: &RelPath) -> io::Result<Vec<Vec<u8>>>;
+
+    /// Everything about the entry at `path` that a copy of it takes; `None` when there is none. A
+    /// side that has to look for each answer can here look once.
+    fn whole(&self, path: &RelPath) -> io::Result<Option<Whole>> {
+        let Some(fingerprint) = self.stat(path)? else {
+            return Ok(None);
+        };
+        Ok(Some(Whole {
+            contents: match fingerprint.entry.kind {
+                EntryKind::File => Some(self.open(path)?),
+                _ => None,
+            },
+            xattrs: self.xattrs(path)?,
+            fingerprint,
+        }))
+    }
+}
+
+/// One entry, ready to be copied.
+#[derive(Debug)]
+pub struct Whole {
+    /// What it is.
+    pub fingerprint: Fingerprint,
+    /// Its extended attributes.
+    pub xattrs: Xattrs,
+    /// A regular file's contents, as of [`Side::open`].
+    pub contents: Option<File>,
 }

@@ -20,6 +20,7 @@ use std::ops::AddAssign;
 use sandbox_model::RelPath;
 use thiserror::Error;
 
+pub(crate) use entry::Copier;
 pub use entry::{copy_attributes, copy_entry};
 pub(crate) use replace::copy_below;
 pub use replace::replace;

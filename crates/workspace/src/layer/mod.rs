@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::promote::STAGE_PREFIX;
 use crate::sandbox::Sandbox;
-use crate::side::{Side, Xattrs};
+use crate::side::{Side, Whole, Xattrs};
 
 pub use copy::CopyLayer;
 pub(crate) use copy::is_untouched;
@@ -131,6 +131,9 @@ impl Side for Layer {
     }
     fn list(&self, path: &RelPath) -> io::Result<Vec<Vec<u8>>> {
         self.side().list(path)
+    }
+    fn whole(&self, path: &RelPath) -> io::Result<Option<Whole>> {
+        self.side().whole(path)
     }
 }
 

@@ -18,7 +18,7 @@ use sandbox_model::{BackendKind, EntryKind, Fingerprint, OverlayXattr, RelPath};
 
 use super::Hidden;
 use crate::sandbox::Sandbox;
-use crate::side::{Side, Xattrs};
+use crate::side::{Side, Whole, Xattrs};
 use crate::tree::{Dir, Tree};
 
 /// An upper directory over its lower one.
@@ -349,6 +349,17 @@ impl Overlay {
         }
     }
 
+    fn open_located(&self, path: &RelPath, located: &Located<'_>) -> io::Result<File> {
+        let (place, name, node) = located;
+        match (&node.lower, &place.upper) {
+            (Some(lower), _) if node.fingerprint.entry.kind == EntryKind::File => {
+                self.lower.open(lower)
+            }
+            (_, Some(upper)) => upper.dir.open_found_file(name, &node.fingerprint),
+            _ => self.lower.open(path),
+        }
+    }
+
     /// Calls `read` with the directory and name that have the inode of the entry at `path`.
     fn with_home<T>(
         &self,
@@ -401,14 +412,8 @@ impl Side for Overlay {
     }
 
     fn open(&self, path: &RelPath) -> io::Result<File> {
-        let (place, name, node) = self.entry(path)?.ok_or(Errno::NOENT)?;
-        match (&node.lower, &place.upper) {
-            (Some(lower), _) if node.fingerprint.entry.kind == EntryKind::File => {
-                self.lower.open(lower)
-            }
-            (_, Some(upper)) => upper.dir.open_file(name),
-            _ => self.lower.open(path),
-        }
+        let located = self.entry(path)?.ok_or(Errno::NOENT)?;
+        self.open_located(path, &located)
     }
 
     fn read_link(&self, path: &RelPath) -> io::Result<Vec<u8>> {
@@ -429,6 +434,34 @@ impl Side for Overlay {
             }
         }
         Ok(shown)
+    }
+
+    fn whole(&self, path: &RelPath) -> io::Result<Option<Whole>> {
+        if path.is_root() {
+            let root = self.upper.root_dir()?;
+            return Ok(Some(Whole {
+                fingerprint: root.stat_self()?,
+                xattrs: root.xattrs(b".")?,
+                contents: None,
+            }));
+        }
+        let Some(located) = self.entry(path)? else {
+            return Ok(None);
+        };
+        let (place, name, node) = &located;
+        let xattrs = match (node.half, &place.upper, &place.lower) {
+            (Half::Absent, _, Some(lower)) => lower.dir.xattrs(name)?,
+            (_, Some(upper), _) => upper.dir.xattrs(name)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(Whole {
+            fingerprint: node.fingerprint,
+            xattrs,
+            contents: match node.fingerprint.entry.kind {
+                EntryKind::File => Some(self.open_located(path, &located)?),
+                _ => None,
+            },
+        }))
     }
 }
 

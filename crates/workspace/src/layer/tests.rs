@@ -48,16 +48,26 @@ fn seen(root: &Path) -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The same through a side.
+fn bytes(mut file: fs::File) -> Vec<u8> {
+    let mut held = Vec::new();
+    io::Read::read_to_end(&mut file, &mut held).unwrap();
+    held
+}
+
+/// The same through a side, which must tell the same of an entry at once and bit by bit.
 fn read(side: &dyn Side) -> Vec<String> {
     fn go(side: &dyn Side, at: &RelPath, lines: &mut Vec<String>) {
         for name in side.list(at).unwrap() {
             let at = at.join(&name);
             let found = side.stat(&at).unwrap().expect("listed");
+            let whole = side.whole(&at).unwrap().expect("listed");
+            assert_eq!(whole.fingerprint, found, "{at}");
+            assert_eq!(whole.xattrs, side.xattrs(&at).unwrap(), "{at}");
+            let contents = whole.contents.map(bytes);
             let held = match found.entry.kind {
                 EntryKind::File => {
-                    let mut held = Vec::new();
-                    io::Read::read_to_end(&mut side.open(&at).unwrap(), &mut held).unwrap();
+                    let held = bytes(side.open(&at).unwrap());
+                    assert_eq!(contents.as_ref(), Some(&held), "{at}");
                     format!("{held:?}")
                 }
                 EntryKind::Symlink => format!("{:?}", side.read_link(&at).unwrap()),

@@ -15,7 +15,7 @@ use super::journal::{AttributeChange, Attributes, Below, Inode, Operation, Stand
 use super::plan::{Action, Content, Step};
 use crate::progress::{Phase, Progress};
 use crate::side::{Side, Xattrs};
-use crate::transfer::{Privileges, copy_entry};
+use crate::transfer::{Copier, Privileges, copy_entry};
 use crate::tree::{Dir, Tree};
 
 /// Up to this many staged files are fsynced one by one; more, and the filesystem as a whole.
@@ -49,6 +49,7 @@ pub(crate) fn stage(
         links: HashMap::new(),
         files: Vec::new(),
         made: 0,
+        copier: Copier::default(),
     };
     progress.begin(Phase::Staging, u64::try_from(steps.len()).ok());
     for group in groups(steps) {
@@ -186,6 +187,7 @@ struct Stager<'a> {
     /// The first few files, for fsync.
     files: Vec<RelPath>,
     made: u64,
+    copier: Copier,
 }
 
 impl Stager<'_> {
@@ -256,25 +258,30 @@ impl Stager<'_> {
 
     fn make(&mut self, step: &Step, at: &RelPath) -> Result<(), StageFault> {
         fault::at("stage entry")?;
-        if self.workspace.stat(&step.path)?.map(unlinked) != step.frozen.ours.map(unlinked) {
-            return Err(StageFault::Stale);
-        }
         let (dir, name) = open_parent(self.stage, at)?;
         self.made += 1;
         match (&step.frozen.content, step.after.map(|entry| entry.kind)) {
             (_, Some(EntryKind::Directory)) => {
+                self.check(step)?;
                 dir.make_dir(name)?;
             }
             (Content::Bytes(bytes), _) => {
+                self.check(step)?;
                 dir.create_file(name)?.write_all(bytes)?;
             }
             (Content::Workspace, _) => {
                 if let Some(first) = self.first_name(step, at) {
+                    self.check(step)?;
                     let (from, first) = open_parent(self.stage, &first)?;
                     from.link(first, &dir, name)?;
                     return Ok(());
                 }
-                copy_entry(self.workspace, &step.path, &dir, name, Privileges::Strip)?;
+                let whole = self.workspace.whole(&step.path)?;
+                let whole = whole.filter(|whole| is_frozen(step, Some(whole.fingerprint)));
+                let whole = whole.ok_or(StageFault::Stale)?;
+                let (workspace, path) = (self.workspace, &step.path);
+                self.copier
+                    .copy(workspace, path, whole, &dir, name, Privileges::Strip)?;
             }
         }
         if self.made <= FEW_FILES
@@ -285,6 +292,14 @@ impl Stager<'_> {
             self.files.push(at.clone());
         }
         Ok(())
+    }
+
+    /// Is the entry still in the sandbox as the plan saw it?
+    fn check(&self, step: &Step) -> Result<(), StageFault> {
+        match is_frozen(step, self.workspace.stat(&step.path)?) {
+            true => Ok(()),
+            false => Err(StageFault::Stale),
+        }
     }
 
     /// Where another name of the same file was staged already.
@@ -348,6 +363,11 @@ impl Stager<'_> {
         }
         self.stage.sync()
     }
+}
+
+/// Is `now` what the plan saw in the sandbox?
+fn is_frozen(step: &Step, now: Option<Fingerprint>) -> bool {
+    now.map(unlinked) == step.frozen.ours.map(unlinked)
 }
 
 /// Other names of a file come and go without its being another file.

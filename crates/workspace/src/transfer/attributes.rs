@@ -1,5 +1,6 @@
 //! Which extended attributes go along with a copy, and how failing to set one is taken.
 
+use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
 
@@ -35,6 +36,29 @@ pub(super) fn mode(mode: u32, is_directory: bool, privileges: Privileges) -> u32
         (Privileges::Strip, true) => mode & !0o4000,
         (Privileges::Strip, false) => mode & !0o6000,
     }
+}
+
+/// The names of an open file's extended attributes.
+pub(super) fn of(file: &File) -> io::Result<Vec<Vec<u8>>> {
+    let mut names = Vec::new();
+    for room in [256, 64 * 1024] {
+        names.resize(room, 0);
+        match rustix::fs::flistxattr(file, &mut names[..]) {
+            Ok(length) => {
+                names.truncate(length);
+                break;
+            }
+            Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+            // The kernel has no lists longer than the second.
+            Err(Errno::RANGE) if room == 256 => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    let names = names.split(|byte| *byte == 0);
+    Ok(names
+        .filter(|name| !name.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect())
 }
 
 /// A rule that a new entry inherited from its directory and that the original does not have.

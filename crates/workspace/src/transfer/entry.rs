@@ -1,13 +1,18 @@
 //! Copying one entry.
 
+use std::collections::HashMap;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
+use rustix::fs::{Gid, Mode, Uid, XattrFlags};
 use rustix::io::Errno;
 use sandbox_model::{EntryKind, Fingerprint, RelPath};
 
 use super::content::{self, Ways};
+use super::directory::times;
 use super::{Privileges, attributes};
-use crate::side::Side;
+use crate::side::{Side, Whole, Xattrs};
 use crate::tree::Dir;
 
 /// Copies the one entry at `path` of `from` (not what is below it, if it is a directory) to `name`
@@ -21,9 +26,8 @@ pub fn copy_entry(
     name: &[u8],
     privileges: Privileges,
 ) -> io::Result<()> {
-    let found = from.stat(path)?.ok_or(Errno::NOENT)?;
-    make(from, path, &found, to, name)?;
-    give_attributes(from, path, &found, to, name, privileges)
+    let whole = from.whole(path)?.ok_or(Errno::NOENT)?;
+    Copier::default().copy(from, path, whole, to, name, privileges)
 }
 
 /// Gives the entry `name` of `to`, which has no attributes of its own worth keeping, those of `path`
@@ -35,28 +39,69 @@ pub fn copy_attributes(
     name: &[u8],
     privileges: Privileges,
 ) -> io::Result<()> {
-    let found = from.stat(path)?.ok_or(Errno::NOENT)?;
-    give_attributes(from, path, &found, to, name, privileges)
+    let whole = from.whole(path)?.ok_or(Errno::NOENT)?;
+    give_attributes(&whole, to, name, privileges)
 }
 
 fn give_attributes(
-    from: &dyn Side,
-    path: &RelPath,
-    found: &Fingerprint,
+    whole: &Whole,
     to: &Dir,
     name: &[u8],
     privileges: Privileges,
 ) -> io::Result<()> {
+    let found = &whole.fingerprint;
     give_owner(to, name, found)?;
-    give_xattrs(from, path, to, name, privileges)?;
+    give_xattrs(&whole.xattrs, to, name, privileges)?;
     if found.entry.kind != EntryKind::Symlink {
         let is_directory = found.entry.kind == EntryKind::Directory;
-        to.set_mode(
-            name,
-            attributes::mode(found.entry.mode, is_directory, privileges),
-        )?;
+        let mode = attributes::mode(found.entry.mode, is_directory, privileges);
+        to.set_mode(name, mode)?;
     }
     to.set_times(name, found.entry.mtime)
+}
+
+/// Copies entries one after another into one filesystem, and remembers what the first ones showed of
+/// it.
+#[derive(Debug, Default)]
+pub(crate) struct Copier {
+    /// By the filesystem that contents come from.
+    ways: HashMap<u64, Ways>,
+    buffer: Vec<u8>,
+}
+
+impl Copier {
+    /// As [`copy_entry`], where the entry has been looked up as `whole`.
+    pub fn copy(
+        &mut self,
+        from: &dyn Side,
+        path: &RelPath,
+        whole: Whole,
+        to: &Dir,
+        name: &[u8],
+        privileges: Privileges,
+    ) -> io::Result<()> {
+        let found = &whole.fingerprint;
+        if let (EntryKind::File, Some(contents)) = (found.entry.kind, &whole.contents) {
+            let target = self.copy_contents(contents, to, name)?;
+            return finish_file(&target, found, &whole.xattrs, privileges);
+        }
+        make(from, path, found, to, name)?;
+        give_attributes(&whole, to, name, privileges)
+    }
+
+    fn copy_contents(&mut self, source: &File, to: &Dir, name: &[u8]) -> io::Result<File> {
+        let metadata = source.metadata()?;
+        let target = to.create_file(name)?;
+        content::copy(
+            source,
+            &target,
+            metadata.len(),
+            metadata.blocks(),
+            self.ways.entry(metadata.dev()).or_default(),
+            &mut self.buffer,
+        )?;
+        Ok(target)
+    }
 }
 
 fn make(
@@ -76,26 +121,41 @@ fn make(
             io::ErrorKind::Unsupported,
             "a socket cannot be copied",
         )),
-        EntryKind::File => {
-            let source = from.open(path)?;
-            let metadata = source.metadata()?;
-            let target = to.create_file(name)?;
-            let blocks = std::os::unix::fs::MetadataExt::blocks(&metadata);
-            let mut buffer = Vec::new();
-            content::copy(
-                &source,
-                &target,
-                metadata.len(),
-                blocks,
-                &Ways::default(),
-                &mut buffer,
-            )
-            .map(drop)
-        }
+        // It has contents, and is copied with them.
+        EntryKind::File => Err(Errno::NOENT.into()),
     }
 }
 
-/// Only root may give files away; and a copy that belongs to the copier is what others expect.
+/// Gives the new file `target` what belongs to `found`, through its descriptor. Attributes need a
+/// writable file, so its mode comes after them.
+fn finish_file(
+    target: &File,
+    found: &Fingerprint,
+    xattrs: &Xattrs,
+    privileges: Privileges,
+) -> io::Result<()> {
+    let made = target.metadata()?;
+    if (made.uid(), made.gid()) != (found.entry.uid, found.entry.gid) {
+        let owner = Some(Uid::from_raw(found.entry.uid));
+        let group = Some(Gid::from_raw(found.entry.gid));
+        may_fail(rustix::fs::fchown(target, owner, group).map_err(Into::into))?;
+    }
+    for attribute in attributes::of(target)? {
+        if attributes::is_inherited(&attribute) && !xattrs.contains_key(&attribute) {
+            rustix::fs::fremovexattr(target, &*attribute)?;
+        }
+    }
+    for (attribute, value) in xattrs {
+        if attributes::goes_along(attribute, privileges) {
+            let result = rustix::fs::fsetxattr(target, &**attribute, value, XattrFlags::empty());
+            attributes::set(attribute, result)?;
+        }
+    }
+    let mode = attributes::mode(found.entry.mode, false, privileges);
+    rustix::fs::fchmod(target, Mode::from_raw_mode(mode))?;
+    Ok(rustix::fs::futimens(target, &times(found))?)
+}
+
 fn give_owner(to: &Dir, name: &[u8], found: &Fingerprint) -> io::Result<()> {
     let Some(made) = to.stat(name)? else {
         return Err(Errno::NOENT.into());
@@ -103,7 +163,12 @@ fn give_owner(to: &Dir, name: &[u8], found: &Fingerprint) -> io::Result<()> {
     if (made.entry.uid, made.entry.gid) == (found.entry.uid, found.entry.gid) {
         return Ok(());
     }
-    match to.set_owner(name, found.entry.uid, found.entry.gid) {
+    may_fail(to.set_owner(name, found.entry.uid, found.entry.gid))
+}
+
+/// Only root may give files away; and a copy that belongs to the copier is what others expect.
+fn may_fail(given: io::Result<()>) -> io::Result<()> {
+    match given {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         // The id is not mapped in this user namespace.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
@@ -111,20 +176,13 @@ fn give_owner(to: &Dir, name: &[u8], found: &Fingerprint) -> io::Result<()> {
     }
 }
 
-fn give_xattrs(
-    from: &dyn Side,
-    path: &RelPath,
-    to: &Dir,
-    name: &[u8],
-    privileges: Privileges,
-) -> io::Result<()> {
-    let wanted = from.xattrs(path)?;
+fn give_xattrs(wanted: &Xattrs, to: &Dir, name: &[u8], privileges: Privileges) -> io::Result<()> {
     for attribute in to.xattrs(name)?.keys() {
         if attributes::is_inherited(attribute) && !wanted.contains_key(attribute) {
             to.remove_xattr(name, attribute)?;
         }
     }
-    for (attribute, value) in &wanted {
+    for (attribute, value) in wanted {
         if attributes::goes_along(attribute, privileges) {
             let result = to.set_xattr(name, attribute, value).map_err(|error| {
                 error

@@ -120,16 +120,20 @@ impl Dir {
 
     /// The regular file `name` for reading; never follows, never blocks.
     pub fn open_file(&self, name: &[u8]) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         // A device's mere opening can act (a tape rewinds), so look before, and again after.
-        let is_file = |mode: u32| EntryKind::from_mode(mode) == Some(EntryKind::File);
-        match self.stat(name)? {
-            None => return Err(Errno::NOENT.into()),
-            Some(found) if found.entry.kind != EntryKind::File => return Err(not_a_file()),
-            Some(_) => {}
+        let found = self.stat(name)?.ok_or(Errno::NOENT)?;
+        self.open_found_file(name, &found)
+    }
+
+    /// As [`Dir::open_file`], where one has just looked and found `found`.
+    pub(crate) fn open_found_file(&self, name: &[u8], found: &Fingerprint) -> io::Result<File> {
+        if found.entry.kind != EntryKind::File {
+            return Err(not_a_file());
         }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self.open_at(name, flags)?;
-        if !is_file(rustix::fs::fstat(&file)?.st_mode) {
+        let mode = rustix::fs::fstat(&file)?.st_mode;
+        if EntryKind::from_mode(mode) != Some(EntryKind::File) {
             return Err(not_a_file());
         }
         Ok(File::from(file))
