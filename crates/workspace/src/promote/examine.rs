@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use rustix::fs::{AtFlags, StatxFlags};
+use rustix::io::Errno;
 use sandbox_model::{Change, EntryKind, Fingerprint, RelPath};
 
 use super::conflict::ConflictKind;
@@ -19,7 +20,7 @@ use crate::base::{Base, BaseContent};
 use crate::content;
 use crate::merge::{Merged, merge};
 use crate::side::Side;
-use crate::tree::Dir;
+use crate::tree::{Dir, Near};
 use crate::view::View;
 
 /// The largest file that is merged line by line.
@@ -50,6 +51,7 @@ pub(crate) struct Way {
 pub(crate) struct Examiner<'v> {
     view: &'v View<'v>,
     ways: BTreeMap<RelPath, Way>,
+    source: Near<'v>,
     /// Every directory passed, as it is.
     pub directories: BTreeMap<RelPath, Fingerprint>,
     pub root_mount: u64,
@@ -61,9 +63,15 @@ impl<'v> Examiner<'v> {
         Ok(Examiner {
             view,
             ways: BTreeMap::new(),
+            source: Near::new(&view.source),
             directories: BTreeMap::from([(RelPath::root(), root.stat_self()?)]),
             root_mount: mount_of(&root)?,
         })
+    }
+
+    /// What the source has at `path`.
+    pub fn theirs(&mut self, path: &RelPath) -> io::Result<Option<Fingerprint>> {
+        self.source.stat(path)
     }
 
     /// The way to the directory that holds `path`.
@@ -168,7 +176,7 @@ impl<'v> Examiner<'v> {
     }
 
     fn is_unchanged(
-        &self,
+        &mut self,
         path: &RelPath,
         base: &Base,
         then: &Fingerprint,
@@ -184,7 +192,7 @@ impl<'v> Examiner<'v> {
         if then.ino != now.ino || then.btime != now.btime || before != after {
             return Ok(false);
         }
-        let bytes = self.has_bytes(path, base)?;
+        let bytes = self.has_bytes(path, base, now)?;
         if then.ctime == now.ctime {
             return Ok(bytes != Some(false));
         }
@@ -195,11 +203,18 @@ impl<'v> Examiner<'v> {
     }
 
     /// Has the source the base's bytes? `None` where they were not kept.
-    fn has_bytes(&self, path: &RelPath, base: &Base) -> io::Result<Option<bool>> {
+    fn has_bytes(
+        &mut self,
+        path: &RelPath,
+        base: &Base,
+        now: &Fingerprint,
+    ) -> io::Result<Option<bool>> {
         match &base.content {
             BaseContent::None => Ok(None),
             BaseContent::Hash(_) | BaseContent::Saved(_) | BaseContent::Frozen => {
-                self.view.base.holds(path, &self.view.source.open(path)?)
+                let (dir, name) = self.source.parent(path)?.ok_or(Errno::NOENT)?;
+                let file = dir.open_found_file(name, now)?;
+                self.view.base.holds(path, &file)
             }
         }
     }

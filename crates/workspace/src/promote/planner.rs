@@ -14,7 +14,6 @@ use super::plan::{
 };
 use crate::changes::{ChangeOptions, Renames, change_set};
 use crate::progress::{Phase, Progress};
-use crate::side::Side;
 use crate::view::View;
 
 /// Makes the plan. Touches nothing. Conflicts and refusals are in the plan, not errors.
@@ -101,7 +100,7 @@ impl Planner<'_> {
                 .workspace()
                 .stat(&change.path)
                 .map_err(cannot_read)?,
-            theirs: self.view.source.stat(&change.path).map_err(cannot_read)?,
+            theirs: self.examiner.theirs(&change.path).map_err(cannot_read)?,
         };
         if let Some(reason) = self.leave_out(change, &sides) {
             self.left_out.insert(change.path.clone(), reason);
@@ -402,7 +401,7 @@ impl Planner<'_> {
             };
             let sides = Sides {
                 ours: self.view.workspace().stat(&path).map_err(cannot_read)?,
-                theirs: self.view.source.stat(&path).map_err(cannot_read)?,
+                theirs: self.examiner.theirs(&path).map_err(cannot_read)?,
             };
             self.decide(change, sides).map_err(cannot_read)?;
         }
