@@ -170,11 +170,10 @@ fn show(plan: &Plan, wishes: &Wishes) -> Result<(), Problem> {
         }
         (Form::Text, _) => {
             let empty = plan.steps.is_empty() && plan.left_out.is_empty() && !blocked;
-            for line in preview::lines(plan, Paint::stderr())
-                .iter()
-                .filter(|_| !empty)
-            {
-                narration::say(format_args!("{line}"));
+            if !empty {
+                let mut text = preview::lines(plan, Paint::stderr()).join("\n");
+                text.push('\n');
+                narration::raw(&text);
             }
             Ok(())
         }
