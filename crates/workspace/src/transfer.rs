@@ -23,7 +23,7 @@ use thiserror::Error;
 pub(crate) use entry::Copier;
 pub use entry::{copy_attributes, copy_entry};
 pub(crate) use replace::copy_below;
-pub use replace::replace;
+pub use replace::{Replaced, replace};
 pub use tree::Record;
 use tree::Recording;
 

@@ -10,22 +10,11 @@ use sandbox_workspace::promote::{Resolutions, Selection};
 const PLANT: &str = "mkdir -p dir/sub other; echo a > dir/a; echo b > dir/sub/b; echo o > other/o; \
                      echo f > file; chmod 755 dir dir/sub other; chmod 644 file dir/a dir/sub/b other/o";
 
-/// What a process inside sees.
-fn view(project: &Project) -> String {
-    let out = project.root.path().join("seen");
-    let quoted = out.display();
-    project.run(&format!(
-        "find . -printf '%p %y %m %l\\n' | sort > {quoted}; \
-         find . -type f -print0 | sort -z | xargs -0r md5sum >> {quoted}"
-    ));
-    std::fs::read_to_string(out).unwrap()
-}
-
 /// Works, promotes `paths` (all, when there is none), and compares.
 fn holds(kind: BackendKind, work: &str, paths: &[&str]) {
     let project = Project::with(PLANT, kind);
     project.run(work);
-    let before = view(&project);
+    let before = project.seen();
     let selection = Selection {
         paths: paths.iter().map(|text| path(text)).collect(),
         ..Selection::default()
@@ -34,7 +23,7 @@ fn holds(kind: BackendKind, work: &str, paths: &[&str]) {
         .promote_with(&selection, &Resolutions::default())
         .unwrap();
     let what = format!("{kind}: {work}: {paths:?}");
-    assert_eq!(view(&project), before, "{what}");
+    assert_eq!(project.seen(), before, "{what}");
     let left = project.changes();
     if paths.is_empty() {
         assert_eq!(left, Vec::<String>::new(), "{what}");
@@ -44,7 +33,7 @@ fn holds(kind: BackendKind, work: &str, paths: &[&str]) {
         }
     } else {
         project.promote().unwrap();
-        assert_eq!(view(&project), before, "{what}, then all");
+        assert_eq!(project.seen(), before, "{what}, then all");
         assert_eq!(project.changes(), Vec::<String>::new(), "{what}, then all");
     }
 }

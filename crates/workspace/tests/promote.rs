@@ -4,6 +4,8 @@
 mod project;
 
 use project::*;
+use sandbox_model::BackendKind;
+use sandbox_workspace::discard::discard;
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::{ConflictKind, PromoteError, Resolution, Resolutions, Selection};
 use sandbox_workspace::undo::{self, Which};
@@ -11,7 +13,12 @@ use sandbox_workspace::undo::{self, Which};
 #[test]
 fn a_promote_gives_what_the_same_work_gives_on_a_plain_copy_and_undo_takes_it_back_exactly() {
     let project = Project::new(PLANT);
-    let before = snapshot(&project.source, Closeness::Inodes);
+    // What leaves a subvolume for the undo area is copied, and so is what comes back.
+    let closeness = match project.backend() {
+        BackendKind::Btrfs => Closeness::Times,
+        BackendKind::Overlay | BackendKind::Copy => Closeness::Inodes,
+    };
+    let before = snapshot(&project.source, closeness);
     let copy = project.source.with_file_name("copy");
     shell(&project.source, "cp -a . ../copy");
     shell(&copy, WORK);
@@ -38,11 +45,7 @@ fn a_promote_gives_what_the_same_work_gives_on_a_plain_copy_and_undo_takes_it_ba
     .unwrap();
     assert_eq!(Some(&undone.of), promoted.id.as_ref());
     assert_eq!(undone.left, []);
-    assert_same(
-        &snapshot(&project.source, Closeness::Inodes),
-        &before,
-        "undone",
-    );
+    assert_same(&snapshot(&project.source, closeness), &before, "undone");
     assert!(matches!(
         undo::undo(
             &project.root,
@@ -223,6 +226,80 @@ fn theirs_keeps_the_source_and_drops_the_change() {
         .promote_with(&Selection::default(), &resolved(Resolution::Theirs))
         .unwrap();
     assert_eq!(project.read("f"), "c\n");
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+/// Settles every conflict as the source has it.
+fn take_theirs(before: &str, inside: &str, outside: &str) -> Project {
+    let (project, _) = conflict_of(before, inside, outside);
+    project
+        .promote_with(&Selection::default(), &resolved(Resolution::Theirs))
+        .unwrap();
+    project
+}
+
+#[test]
+fn theirs_shows_a_directory_as_the_source_has_it() {
+    let before = "mkdir d; chmod 755 d; echo a > d/f; echo o > d/old; echo f > f";
+    for (inside, outside) in [
+        // Modes differ, and each side has files of its own.
+        (
+            "chmod 700 d; echo own > d/own; rm d/old",
+            "chmod 750 d; echo n > d/n",
+        ),
+        // The sandbox's is another directory, which hides what it started from.
+        (
+            "rm -r d; mkdir d; chmod 700 d; echo own > d/own",
+            "chmod 750 d",
+        ),
+        ("rm -r d", "rm -r d; echo file > d"),
+        ("rm f; mkdir f; echo x > f/x", "echo g > f"),
+    ] {
+        let project = take_theirs(before, inside, outside);
+        assert_eq!(project.seen(), listing(&project.source), "{inside}");
+        assert_eq!(project.changes(), Vec::<String>::new(), "{inside}");
+    }
+}
+
+#[test]
+fn theirs_on_a_file_that_the_source_deleted_shows_none() {
+    let project = take_theirs("mkdir d; echo a > d/f", "echo b > d/f", "rm d/f");
+    project.run("test ! -e d/f");
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn theirs_below_a_directory_that_the_sandbox_removed_stays_a_conflict() {
+    for inside in ["rm -r d", "mv d e", "rm -r d; echo x > d"] {
+        let project = take_theirs("mkdir d; echo a > d/f", inside, "echo c > d/f");
+        assert_eq!(project.read("d/f"), "c\n");
+        let again = project.plan_all().conflicts;
+        assert_eq!(again.len(), 1, "{inside}: {again:?}");
+        assert_eq!(again[0].path, path("d/f"), "{inside}");
+    }
+}
+
+#[test]
+fn a_directory_made_again_after_its_removal_was_promoted_shows_nothing_old() {
+    let project = Project::new("mkdir d; echo o > d/old");
+    project.run("rm -r d");
+    project.promote().unwrap();
+    project.run("mkdir d; echo n > d/new");
+    project.promote().unwrap();
+    assert_eq!(project.seen(), listing(&project.source));
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_promoted_and_then_removed_is_removed_from_the_source() {
+    let project = Project::new("echo a > a");
+    project.run("mkdir -p d/e; echo f > d/e/f; echo n > n");
+    project.promote().unwrap();
+    project.run("rm -r d; mv n m");
+    let gone = ["D d", "D d/e", "D d/e/f", "A m", "D n"];
+    assert_eq!(project.changes(), gone);
+    project.promote().unwrap();
+    assert_eq!(project.seen(), listing(&project.source));
     assert_eq!(project.changes(), Vec::<String>::new());
 }
 
@@ -453,7 +530,7 @@ fn undo_outlives_the_sandbox() {
     let project = Project::new("echo a > a");
     project.run("echo A > a");
     project.promote().unwrap();
-    shell(&project.sandbox.dir, "chmod -R u+rwX .; rm -rf ../risky");
+    discard(project.root.sandbox("risky").unwrap(), &mut Silent).unwrap();
     undo::undo(
         &project.root,
         &project.source,
@@ -467,5 +544,10 @@ fn undo_outlives_the_sandbox() {
 
 #[test]
 fn all_of_it_as_an_ordinary_user() {
-    as_ordinary_user(&["all_of_it_as_an_ordinary_user"]);
+    as_ordinary_user(&["all_of_it"]);
+}
+
+#[test]
+fn all_of_it_on_btrfs() {
+    on_btrfs(&["all_of_it"]);
 }

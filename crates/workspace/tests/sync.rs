@@ -4,6 +4,7 @@
 mod project;
 
 use project::*;
+use sandbox_model::BackendKind;
 use sandbox_workspace::View;
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::ConflictKind;
@@ -83,21 +84,64 @@ fn what_both_sides_did_alike_leaves_the_change_set() {
     let project = Project::new(LINES);
     project.run("echo same > file; rm gone; echo only > mine");
     shell(&project.source, "echo same > file; rm gone");
-    assert_eq!(steps(&synced(&project)), ["Same file"]);
+    let alike: &[&str] = match project.backend() {
+        // What is gone below an overlay's layer needs no word any more.
+        BackendKind::Overlay => &["Same file"],
+        BackendKind::Btrfs | BackendKind::Copy => &["Same file", "Same gone"],
+    };
+    assert_eq!(steps(&synced(&project)), alike);
     assert_eq!(project.changes(), ["A mine"]);
 }
 
 #[test]
-fn a_sandbox_in_step_has_nothing_to_sync() {
+fn a_sync_leaves_nothing_to_sync() {
     let project = Project::new(LINES);
     project.run("echo ours > file");
     shell(&project.source, "echo other > untouched");
+    if project.backend() != BackendKind::Overlay {
+        assert_eq!(steps(&synced(&project)), ["Create untouched"]);
+    }
     let synced = synced(&project);
     assert!(synced.steps.is_empty() && synced.conflicts.is_empty());
     project.run("grep -q other untouched");
 }
 
+/// What the sandbox has to show after a sync, however it is made.
+fn shows_what_the_source_changed(project: &Project) {
+    shell(
+        &project.source,
+        "echo b > d/e/f; rm d/gone; mkdir new; echo n > new/n; \
+         rm -r old; rm text; mkdir text; echo t > text/t",
+    );
+    let synced = synced(project);
+    assert!(synced.conflicts.is_empty(), "{:?}", synced.conflicts);
+    assert_eq!(project.seen(), listing(&project.source));
+    assert_eq!(project.changes(), Vec::<String>::new());
+    project.run("grep -q b d/e/f; echo mine > d/e/f; rm -r new; echo q > d/q");
+    project.promote().unwrap();
+    assert_eq!(project.read("d/e/f"), "mine\n");
+    assert_eq!(project.seen(), listing(&project.source));
+}
+
+const NESTED: &str =
+    "mkdir -p d/e old; echo a > d/e/f; echo g > d/gone; echo o > old/o; echo t > text";
+
+#[test]
+fn what_only_the_source_changed_comes_in() {
+    shows_what_the_source_changed(&Project::new(NESTED));
+}
+
+#[test]
+fn what_only_the_source_changed_comes_into_a_copy() {
+    shows_what_the_source_changed(&Project::with(NESTED, BackendKind::Copy));
+}
+
 #[test]
 fn all_of_it_as_an_ordinary_user() {
-    as_ordinary_user(&["all_of_it_as_an_ordinary_user"]);
+    as_ordinary_user(&["all_of_it"]);
+}
+
+#[test]
+fn all_of_it_on_btrfs() {
+    on_btrfs(&["all_of_it"]);
 }

@@ -2,7 +2,9 @@
 //!
 //! The snapshot never changes: it is the base of everything the sandbox does. What is promoted
 //! therefore stays in the upper layer too; that it is no change any more is what the recorded
-//! bases say.
+//! bases say. What the source has since comes in by copies above the snapshot: see `take`.
+
+mod take;
 
 use std::io;
 use std::path::Path;
@@ -14,7 +16,6 @@ use sandbox_model::{BackendKind, OverlayXattr, RelPath, WorkspaceMount};
 use super::{Backend, BackendError, mounts, overlay};
 use crate::meta::Meta;
 use crate::progress::Progress;
-use crate::transfer;
 use crate::tree::{Dir, Tree};
 
 /// The backend.
@@ -104,14 +105,8 @@ impl Backend for Btrfs {
         overlay::absorb(meta, &dir.join(overlay::UPPER), &base, paths)
     }
 
-    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
-        // The lower layer is frozen, so what the source has now needs a copy above it.
-        let source = Tree::open(&meta.source)?;
-        let upper = Tree::open(&dir.join(overlay::UPPER))?;
-        for path in paths {
-            transfer::replace(&source, path, &upper)?;
-        }
-        Ok(())
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec<RelPath>> {
+        take::take(meta, dir, paths)
     }
 
     fn prepare_delete(&self, dir: &Path) -> io::Result<()> {

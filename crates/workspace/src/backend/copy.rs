@@ -14,7 +14,7 @@ use super::{Backend, BackendError};
 use crate::meta::Meta;
 use crate::progress::Progress;
 use crate::side::Side;
-use crate::transfer;
+use crate::transfer::{self, Replaced};
 use crate::tree::{Dir, Tree};
 
 /// The backend.
@@ -104,16 +104,21 @@ impl Backend for Copy {
         known.save(dir)
     }
 
-    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec<RelPath>> {
         let (source, work) = (Tree::open(&meta.source)?, Tree::open(&dir.join(WORK))?);
         let mut known = Manifest::load(dir)?;
+        let mut taken = Vec::new();
         for path in paths {
-            transfer::replace(&source, path, &work)?;
+            if transfer::replace(&source, path, &work)? == Replaced::NoPlace {
+                continue;
+            }
             let mut touched: Vec<RelPath> = known.below(path).collect();
             below(&work, path, &mut touched)?;
             self.refresh(meta, dir, &mut known, &touched)?;
+            taken.push(path.clone());
         }
-        known.save(dir)
+        known.save(dir)?;
+        Ok(taken)
     }
 }
 

@@ -76,8 +76,9 @@ pub trait Backend: Sync {
     fn absorb(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()>;
 
     /// What the workspace has at these paths, and below them, is given up for what the source has;
-    /// they leave the change set. May be repeated.
-    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()>;
+    /// they leave the change set. May be repeated. Returns the paths for which that is done now;
+    /// below something that the workspace has no directory for, nothing can be.
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec<RelPath>>;
 
     /// Undoes in `dir` what only this backend can, before the directory is deleted. Called for
     /// every backend, whichever made it: the record may be damaged.

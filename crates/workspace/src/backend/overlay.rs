@@ -103,8 +103,9 @@ impl Backend for Overlay {
         absorb(meta, &dir.join(UPPER), &Tree::open(&meta.source)?, paths)
     }
 
-    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
-        take(meta, &dir.join(UPPER), &Tree::open(&meta.source)?, paths)
+    fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec<RelPath>> {
+        take(meta, &dir.join(UPPER), &Tree::open(&meta.source)?, paths)?;
+        Ok(paths.to_vec())
     }
 
     fn notes(&self, meta: &Meta) -> io::Result<Vec<Note>> {

@@ -67,6 +67,12 @@ impl Base {
             _ => false,
         }
     }
+
+    /// Was it a directory?
+    fn is_directory(&self) -> bool {
+        self.entry
+            .is_some_and(|found| found.entry.kind == EntryKind::Directory)
+    }
 }
 
 /// Is `now` the same inode as `then`, untouched? See [`Base::stands`].

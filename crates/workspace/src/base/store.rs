@@ -78,6 +78,16 @@ impl BaseStore {
         }
     }
 
+    /// The paths that a workspace with a frozen lower layer has from the source as it was later:
+    /// promoted to it, or taken from it.
+    pub(crate) fn taken_since(&self) -> BTreeSet<RelPath> {
+        let Lower::Frozen { .. } = &self.lower else {
+            return BTreeSet::new();
+        };
+        let there = |(path, record): (&RelPath, &Record)| record.base.entry.map(|_| path.clone());
+        self.records.iter().filter_map(there).collect()
+    }
+
     /// Does `file` hold what `path` held at first? `None` when that can no longer be known.
     pub(crate) fn holds(&self, path: &RelPath, file: &File) -> io::Result<Option<bool>> {
         let recorded = match &self.lower {
@@ -98,10 +108,10 @@ impl BaseStore {
         }
     }
 
-    /// From now on the base of `paths` is what the source has there: they were promoted, or the
-    /// source's version was taken into the sandbox. What is still in the sandbox's layer is recorded
-    /// anew by the next [`super::record`].
-    pub fn forget(&mut self, paths: &[RelPath]) -> io::Result<()> {
+    /// From now on the base of `entries`, and of `trees` with all that is below them, is what the
+    /// source has there: they were promoted, or the source's version was taken into the sandbox.
+    /// What is still in the sandbox's layer is recorded anew by the next [`super::record`].
+    pub fn forget(&mut self, entries: &[RelPath], trees: &[RelPath]) -> io::Result<()> {
         if self.records.is_empty() && !matches!(self.lower, Lower::Frozen { .. }) {
             return Ok(());
         }
@@ -109,16 +119,26 @@ impl BaseStore {
         let _lock = lock(&self.dir)?;
         self.records = index::read(&index_path(&self.dir))?;
         let mut contents = ContentStore::new(content_dir(&self.dir));
-        let gone: Vec<Record> = paths
-            .iter()
-            .filter_map(|path| self.records.remove(path))
+        let whole: BTreeSet<&RelPath> = trees.iter().collect();
+        let in_a_tree = |path: &RelPath| {
+            let above = std::iter::successors(Some(path.clone()), RelPath::parent);
+            above.into_iter().any(|at| whole.contains(&at))
+        };
+        let mut gone: Vec<Record> = self
+            .records
+            .extract_if(|path, _| in_a_tree(path))
+            .map(|(_, record)| record)
             .collect();
+        gone.extend(entries.iter().filter_map(|path| self.records.remove(path)));
         if let Lower::Frozen { source, .. } = &self.lower {
             // The snapshot stays as it is, so the source's state has to be written over it.
-            for path in paths {
+            for path in entries {
                 let base = as_it_is(source, path, &mut contents)?;
-                let complete = base.entry.is_none();
+                let complete = !base.is_directory();
                 self.records.insert(path.clone(), Record { base, complete });
+            }
+            for path in trees {
+                write_tree(source, path, &mut contents, &mut self.records)?;
             }
         }
         index::rewrite(&index_path(&self.dir), &self.records)?;
@@ -167,6 +187,25 @@ fn as_it_is(source: &Tree, path: &RelPath, contents: &mut ContentStore) -> io::R
     Ok(base)
 }
 
+/// Records what the source has at `path` and below it, and that there is nothing else.
+fn write_tree(
+    source: &Tree,
+    path: &RelPath,
+    contents: &mut ContentStore,
+    records: &mut Records,
+) -> io::Result<()> {
+    let mut pending = vec![path.clone()];
+    while let Some(path) = pending.pop() {
+        let base = as_it_is(source, &path, contents)?;
+        if base.is_directory() {
+            pending.extend(source.list(&path)?.iter().map(|name| path.join(name)));
+        }
+        let complete = true;
+        records.insert(path, Record { base, complete });
+    }
+    Ok(())
+}
+
 /// Everything about `path` in `tree` but contents.
 fn look(tree: &Tree, path: &RelPath) -> io::Result<Base> {
     let mut chain = Vec::new();
@@ -210,10 +249,7 @@ pub(super) fn recorded(records: &Records, path: &RelPath) -> Option<Base> {
 
 fn absent_below(ancestor: &Base) -> Base {
     let mut chain = ancestor.chain.clone();
-    if let Some(found) = ancestor
-        .entry
-        .filter(|found| found.entry.kind == EntryKind::Directory)
-    {
+    if let Some(found) = ancestor.entry.filter(|_| ancestor.is_directory()) {
         chain.push(found.ino);
     }
     Base {

@@ -225,7 +225,7 @@ fn a_forgotten_base_is_the_sources_own_again() {
     };
     assert_eq!(contents(), 2);
     fs::write(fixture.source().join("file"), "ours\n").unwrap();
-    store(&fixture).forget(&[path("file")]).unwrap();
+    store(&fixture).forget(&[path("file")], &[]).unwrap();
     assert_eq!(contents(), 1);
     let store = store(&fixture);
     assert_eq!(store.get(&path("file")), None);
@@ -291,7 +291,7 @@ fn what_was_promoted_from_a_snapshot_leaves_the_change_set() {
     fs::write(fixture.source().join("file"), "ours\n").unwrap();
     fs::remove_dir_all(fixture.source().join("dir")).unwrap();
     let promoted = ["file", "dir", "dir/inner", "dir/other"].map(path);
-    store(&fixture).forget(&promoted).unwrap();
+    store(&fixture).forget(&promoted, &[]).unwrap();
     assert_eq!(fixture.listed(), ["A new", "A new/file"]);
     assert_eq!(read(&store(&fixture), "file"), "ours\n");
     fixture.run(|root| fs::write(root.join("file"), "ours again\n"));

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use sandbox_model::{Change, ChangeKind, ChangeSet, EntryKind, RelPath, Timestamp};
 
-use crate::layer::{Contents, Descent, Touched};
+use crate::layer::{Below, Contents, Descent, Touched, last_touch};
 use crate::progress::{Phase, Progress};
 use crate::side::Xattrs;
 use crate::view::{View, ViewError};
@@ -81,7 +81,9 @@ fn collect(
 ) -> Result<Vec<Found>, ViewError> {
     let mut found = Vec::new();
     let mut failure = None;
+    let mut unseen = view.base.taken_since();
     let walked = view.layer.walk(&mut |touched| {
+        unseen.remove(&touched.path);
         if !is_wanted(&touched.path, options) {
             return Ok(Descent::Over);
         }
@@ -99,10 +101,45 @@ fn collect(
         })
     });
     walked.map_err(|error| view.layer_failed(error))?;
-    match failure {
-        Some(error) => Err(error),
-        None => Ok(found),
+    if let Some(error) = failure {
+        return Err(error);
     }
+    for path in unseen.iter().filter(|path| is_wanted(path, options)) {
+        found.extend(gone_without_trace(view, path, options.since)?);
+    }
+    Ok(found)
+}
+
+/// What came from the source later stands in a frozen workspace's own layer alone: removing it leaves
+/// nothing there that would tell.
+fn gone_without_trace(
+    view: &View<'_>,
+    path: &RelPath,
+    since: Option<Timestamp>,
+) -> Result<Option<Found>, ViewError> {
+    let look = |at: &RelPath| view.workspace().stat(at).map_err(view.failed(at));
+    if look(path)?.is_some() {
+        return Ok(None);
+    }
+    let mut changed = Timestamp(i64::MAX, 0);
+    for above in std::iter::successors(path.parent(), RelPath::parent) {
+        if let Some(dir) = look(&above)? {
+            changed = last_touch(&dir);
+            break;
+        }
+    }
+    if since.is_some_and(|since| changed < since) {
+        return Ok(None);
+    }
+    let touched = Touched {
+        path: path.clone(),
+        now: None,
+        was: view.base.recorded_entry(path).flatten(),
+        contents: Contents::Own,
+        below: Below::Replaced,
+        changed,
+    };
+    change(view, touched)
 }
 
 /// Can `path`, or something below it, be asked for? A rename may have its other end anywhere.

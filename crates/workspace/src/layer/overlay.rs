@@ -332,6 +332,19 @@ impl Overlay {
         Ok(Some(place))
     }
 
+    /// Has the lower layer something at `path`, whether it shows or the upper layer has something
+    /// else there? Below a directory that hides the lower layer, it has not.
+    pub(crate) fn lower_has(&self, path: &RelPath) -> io::Result<bool> {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+            return Ok(true);
+        };
+        let place = self.directory(&parent)?;
+        match place.as_ref().and_then(|place| place.lower.as_ref()) {
+            Some(lower) => Ok(lower.dir.stat(name)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
     /// The entry at `path` and the directory it is in; `None` for the name of the root.
     fn entry<'p>(&self, path: &'p RelPath) -> io::Result<Option<Located<'p>>> {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {

@@ -63,7 +63,7 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result
     fault::at("settle").map_err(cannot)?;
     let (taken, absorbed) = still_as_promoted(sandbox, settle, since)?;
     let backend = backend(sandbox.meta.backend);
-    backend
+    let taken = backend
         .take_source(&sandbox.meta, &sandbox.dir, &taken)
         .map_err(cannot)?;
     fault::at("source taken").map_err(cannot)?;
@@ -71,12 +71,9 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result
         .absorb(&sandbox.meta, &sandbox.dir, &absorbed)
         .map_err(cannot)?;
     fault::at("absorbed").map_err(cannot)?;
-    let paths: Vec<_> = taken
-        .into_iter()
-        .chain(absorbed)
-        .chain(settle.rebase.iter().cloned())
-        .collect();
-    look_again(sandbox, &paths).map_err(cannot)?;
+    let mut entries = absorbed;
+    entries.extend_from_slice(&settle.rebase);
+    look_again(sandbox, &entries, &taken).map_err(cannot)?;
     fault::at("settled").map_err(cannot)
 }
 
@@ -130,10 +127,15 @@ fn is_same(now: Option<&Fingerprint>, then: Option<&Fingerprint>) -> bool {
     }
 }
 
-/// The bases of `paths` are what the source has now. Nothing runs in the sandbox, so they are certain.
-pub(crate) fn look_again(sandbox: &Sandbox, paths: &[RelPath]) -> io::Result<()> {
+/// The bases of `entries`, and of `trees` with all that is below them, are what the source has now.
+/// Nothing runs in the sandbox, so they are certain.
+pub(crate) fn look_again(
+    sandbox: &Sandbox,
+    entries: &[RelPath],
+    trees: &[RelPath],
+) -> io::Result<()> {
     const NO_RUN: Timestamp = Timestamp(i64::MAX, 0);
-    base::BaseStore::open(sandbox)?.forget(paths)?;
+    base::BaseStore::open(sandbox)?.forget(entries, trees)?;
     fault::at("bases forgotten")?;
     base::record(sandbox, NO_RUN)
 }
@@ -160,5 +162,5 @@ pub(crate) fn excuse_renames(sandbox: &Sandbox, journal: &Journal) -> Result<(),
             excused.push(path);
         }
     }
-    look_again(sandbox, &excused).map_err(cannot)
+    look_again(sandbox, &excused, &[]).map_err(cannot)
 }

@@ -82,16 +82,16 @@ fn perform(
         progress.advance(1);
     }
     let backend = backend(sandbox.meta.backend);
-    let taken = of(&[SyncAction::Update, SyncAction::Create, SyncAction::Delete]);
+    let mut taken = of(&[SyncAction::Update, SyncAction::Create, SyncAction::Delete]);
     if !taken.is_empty() {
-        backend.take_source(&sandbox.meta, &sandbox.dir, &taken)?;
+        taken = backend.take_source(&sandbox.meta, &sandbox.dir, &taken)?;
     }
     let same = of(&[SyncAction::Same]);
     if !same.is_empty() {
         backend.absorb(&sandbox.meta, &sandbox.dir, &same)?;
     }
-    let all: Vec<_> = steps.iter().map(|step| step.path.clone()).collect();
-    look_again(sandbox, &all)
+    let entries = of(&[SyncAction::Merge, SyncAction::Same]);
+    look_again(sandbox, &entries, &taken)
 }
 
 /// Puts merged bytes where the sandbox has its edit, with the edit's attributes.

@@ -8,21 +8,31 @@ use super::{Privileges, copy_entry};
 use crate::side::Side;
 use crate::tree::{Dir, Tree};
 
+/// What [`replace`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaced {
+    /// The path is now what it was to be.
+    Done,
+    /// There is no directory to hold it.
+    NoPlace,
+}
+
 /// Makes `path` of `to`, and everything below it, what it is in `from`, which may be nothing. Does
 /// nothing where `to` has no directory to hold it.
-pub fn replace(from: &Tree, path: &RelPath, to: &Tree) -> io::Result<()> {
+pub fn replace(from: &Tree, path: &RelPath, to: &Tree) -> io::Result<Replaced> {
     let (dir, name) = match to.parent(path) {
-        Err(error) if crate::layer::vanished(&error) => return Ok(()),
+        Err(error) if crate::layer::vanished(&error) => return Ok(Replaced::NoPlace),
         parent => parent?,
     };
-    dir.remove_all(name)?;
-    match from.stat(path)? {
-        Some(_) => copy_below(from, path, &dir, name),
-        None => Ok(()),
-    }
+    dir.while_writable(|dir| {
+        dir.remove_all(name)?;
+        copy_below(from, path, dir, name)
+    })?;
+    Ok(Replaced::Done)
 }
 
 /// Copies `path` of `from`, with everything below it, to `name` in `to`, where nothing is yet.
+/// Nothing is copied where `from` has nothing.
 pub(crate) fn copy_below(from: &dyn Side, path: &RelPath, to: &Dir, name: &[u8]) -> io::Result<()> {
     let Some(found) = from.stat(path)? else {
         return Ok(());

@@ -1,4 +1,7 @@
 //! A project, a sandbox of it, and a real overlay to change it through.
+//!
+//! A test binary runs itself again as an ordinary user, and on a btrfs of its own, where every
+//! project is a subvolume and its sandbox a snapshot.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::cell::Cell;
@@ -12,6 +15,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use sandbox_linux::trial::{self, OverlayTrial};
 use sandbox_model::{BackendChoice, BackendKind, RelPath, Settings, WorkspaceMount};
+use sandbox_tests::{Filesystem, User};
 use sandbox_workspace::changes::{ChangeOptions, Renames, change_set};
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::{
@@ -76,9 +80,23 @@ pub fn path(text: &str) -> RelPath {
 }
 
 impl Project {
-    /// A project made by `plant`, everything in a temporary directory.
+    /// A project made by `plant`, everything in a temporary directory: an overlay of it, or,
+    /// where the binary was started again on a btrfs, a snapshot.
     pub fn new(plant: &str) -> Project {
-        Project::with(plant, BackendKind::Overlay)
+        match std::env::var_os(BTRFS) {
+            Some(place) => Project::on_btrfs(Path::new(&place), plant),
+            None => Project::with(plant, BackendKind::Overlay),
+        }
+    }
+
+    /// A project that is a subvolume below `place`, on a btrfs.
+    pub fn on_btrfs(place: &Path, plant: &str) -> Project {
+        let dir = tempfile::tempdir_in(place).unwrap();
+        sandbox_tests::subvolume(&dir.path().join("project"));
+        let root = dir.path().join("root");
+        let mut project = Project::at(dir.path(), &root, plant, BackendKind::Btrfs);
+        project._dir = Some(dir);
+        project
     }
 
     pub fn with(plant: &str, backend: BackendKind) -> Project {
@@ -92,7 +110,7 @@ impl Project {
     pub fn at(dir: &Path, root: &Path, plant: &str, backend: BackendKind) -> Project {
         let alone = Alone::wait();
         let source = dir.join("project");
-        fs::create_dir(&source).unwrap();
+        fs::create_dir_all(&source).unwrap();
         shell(&source, plant);
         let root = Root::open(root).unwrap();
         let request = CreateRequest {
@@ -125,6 +143,10 @@ impl Project {
             _dir: None,
             _alone: alone,
         }
+    }
+
+    pub fn backend(&self) -> BackendKind {
+        self.sandbox.meta.backend
     }
 
     /// Runs a script in the workspace, as a run of the sandbox would.
@@ -161,6 +183,13 @@ impl Project {
         }
         base::record(&self.sandbox, began).unwrap();
         tick();
+    }
+
+    /// What a process inside sees.
+    pub fn seen(&self) -> String {
+        let out = self.root.path().join("seen");
+        self.run(&format!("({LISTING}) > {}", out.display()));
+        fs::read_to_string(out).unwrap()
     }
 
     pub fn plan(&self, selection: &Selection, resolutions: &Resolutions) -> Plan {
@@ -224,6 +253,20 @@ impl Project {
         }
         left
     }
+}
+
+/// Prints every path with its kind, mode and target, and every file's digest.
+const LISTING: &str = "find . -printf '%p %y %m %l\\n' | sort; \
+                       find . -type f -print0 | sort -z | xargs -0r md5sum";
+
+/// What there is in a plain directory, in the words of [`Project::seen`].
+pub fn listing(dir: &Path) -> String {
+    let output = Command::new("sh")
+        .args(["-euc", LISTING])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// Waits until the clock that filesystems stamp with has moved.
@@ -368,45 +411,47 @@ name'; setfattr -n user.comment -v changed comment; rmdir empty; mkfifo pipe
     mv src/deep/d src/moved; touch -d '2003-03-03 03:03:03.333333333' new/deep/n
 ";
 
+/// Where the projects of a binary that was started again on a btrfs are.
+const BTRFS: &str = "SANDBOX_TESTS_BTRFS";
+
 /// Runs the tests of this binary again as the ordinary user `tester`, but for those named.
 pub fn as_ordinary_user(but: &[&str]) {
-    use std::os::unix::fs::{PermissionsExt, chown};
-    use std::os::unix::process::CommandExt;
-    assert!(
-        rustix::process::geteuid().is_root(),
-        "run these tests as root; this one changes user"
-    );
-    let passwd = fs::read_to_string("/etc/passwd").unwrap();
-    let line = passwd
-        .lines()
-        .find(|line| line.starts_with("tester:"))
-        .expect("the tests need an ordinary user: useradd -m tester");
-    let ids: Vec<u32> = line
-        .split(':')
-        .skip(2)
-        .take(2)
-        .map(|id| id.parse().unwrap())
-        .collect();
+    let home = tempfile::tempdir().unwrap();
+    run_again(User::Tester, home.path(), None, but);
+}
+
+/// Runs the tests of this binary again on one btrfs, as root and as an ordinary user, but for those
+/// named.
+pub fn on_btrfs(but: &[&str]) {
+    let mounted = Filesystem::Btrfs.mount(512);
+    for user in [User::Root, User::Tester] {
+        let place = mounted.path().join(format!("{user:?}"));
+        fs::create_dir(&place).unwrap();
+        run_again(user, &place, Some(&place), but);
+    }
+}
+
+fn run_again(user: User, home: &Path, btrfs: Option<&Path>, but: &[&str]) {
+    use std::os::unix::fs::PermissionsExt;
     // A process started beside us would hold the copy open for writing, and it could not be run.
     let alone = Alone::wait();
-    let home = tempfile::tempdir().unwrap();
-    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    chown(home.path(), Some(ids[0]), Some(ids[1])).unwrap();
-    let binary = home.path().join("tests");
+    fs::set_permissions(home, fs::Permissions::from_mode(0o755)).unwrap();
+    user.own(home);
+    let binary = home.join("tests");
     fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
     let mut command = Command::new(binary);
     for test in but {
         command.args(["--skip", test]);
     }
-    let mut child = command
+    if let Some(place) = btrfs {
+        command.env(BTRFS, place);
+    }
+    command
         .arg("--test-threads=2")
-        .env("TMPDIR", home.path())
-        .current_dir(home.path())
-        .uid(ids[0])
-        .gid(ids[1])
-        .spawn()
-        .unwrap();
+        .env("TMPDIR", home)
+        .current_dir(home);
+    let mut child = user.apply(&mut command).spawn().unwrap();
     drop(alone);
     let status = child.wait().unwrap();
-    assert!(status.success(), "the tests fail as an ordinary user");
+    assert!(status.success(), "the tests fail for {user:?}");
 }
