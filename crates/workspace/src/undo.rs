@@ -6,6 +6,7 @@
 //! one: undoing it applies the promote again.
 
 mod inverse;
+mod succession;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,6 +24,8 @@ use crate::promote::journal::{Committed, Journal, Kind, Place};
 use crate::promote::{recover, retention};
 use crate::root::Root;
 use crate::tree::Tree;
+
+use succession::Succession;
 
 /// How many promotes and undos of one source are kept.
 pub const KEEP_COUNT: usize = 20;
@@ -188,7 +191,11 @@ pub fn undo(
                 })?
         }
     };
-    let undone = take_back(&area, &tree, target, paths, progress)?;
+    let target = Kept {
+        journal: Succession::of(&kept).read(&target.journal),
+        committed: target.committed.clone(),
+    };
+    let undone = take_back(&area, &tree, &target, paths, progress)?;
     retention::prune(&area)?;
     Ok(undone)
 }

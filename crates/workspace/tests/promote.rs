@@ -497,6 +497,35 @@ fn undo_takes_back_only_what_still_stands() {
 }
 
 #[test]
+fn promotes_are_undone_one_after_the_other() {
+    let project = Project::new("echo a > a; mkdir -p d/e; echo f > d/e/f");
+    let states: Vec<_> = ["true", "echo 1 > a; echo 1 > d/e/n", "rm -r d; chmod 600 a"]
+        .into_iter()
+        .chain(["mkdir -p d/e; echo 3 > d/e/n", "rm -r d; echo 4 > a"])
+        .map(|work| {
+            project.run(work);
+            project.promote().unwrap();
+            snapshot(&project.source, Closeness::Times)
+        })
+        .collect();
+    for before in states.iter().rev().skip(1) {
+        undo::undo(
+            &project.root,
+            &project.source,
+            &Which::Latest,
+            &[],
+            &mut Silent,
+        )
+        .unwrap();
+        assert_same(
+            &snapshot(&project.source, Closeness::Times),
+            before,
+            "undone",
+        );
+    }
+}
+
+#[test]
 fn undo_of_some_paths_leaves_the_others() {
     let project = Project::new("echo a > a; echo b > b");
     project.run("echo A > a; echo B > b");
