@@ -3,16 +3,17 @@
 
 mod project;
 
-use project::{Project, path};
+use project::{Project, path, shell};
 use sandbox_model::BackendKind;
+use sandbox_tests::Filesystem;
 use sandbox_workspace::promote::{Resolutions, Selection};
 
 const PLANT: &str = "mkdir -p dir/sub other; echo a > dir/a; echo b > dir/sub/b; echo o > other/o; \
                      echo f > file; chmod 755 dir dir/sub other; chmod 644 file dir/a dir/sub/b other/o";
 
 /// Works, promotes `paths` (all, when there is none), and compares.
-fn holds(kind: BackendKind, work: &str, paths: &[&str]) {
-    let project = Project::with(PLANT, kind);
+fn holds(project: Project, work: &str, paths: &[&str]) {
+    let kind = project.backend();
     project.run(work);
     let before = project.seen();
     let selection = Selection {
@@ -29,7 +30,7 @@ fn holds(kind: BackendKind, work: &str, paths: &[&str]) {
         assert_eq!(left, Vec::<String>::new(), "{what}");
         // The source's own later changes show where nothing of the sandbox's is left.
         if kind == BackendKind::Overlay {
-            project::shell(&project.source, "test ! -e dir/a || echo later > dir/a");
+            shell(&project.source, "test ! -e dir/a || echo later > dir/a");
         }
     } else {
         project.promote().unwrap();
@@ -70,24 +71,31 @@ fn many_files_leave_the_change_set_also_from_directories_that_forbid_it() {
     let work = "for i in $(seq 60); do echo $i > dir/$i; echo $i > dir/sub/$i; echo $i > other/$i; \
                 done; rm dir/a; chmod 555 other dir/sub";
     for paths in [&[][..], &["dir"], &["other/7", "dir/sub"]] {
-        holds(BackendKind::Overlay, work, paths);
+        let project = Project::with(PLANT, BackendKind::Overlay);
+        holds(project, work, paths);
+    }
+}
+
+fn all_hold(project: impl Fn() -> Project) {
+    for (work, selections) in WORKS {
+        for paths in selections {
+            holds(project(), work, paths);
+        }
     }
 }
 
 #[test]
 fn the_view_through_an_overlay_stays() {
-    for (work, selections) in WORKS {
-        for paths in selections {
-            holds(BackendKind::Overlay, work, paths);
-        }
-    }
+    all_hold(|| Project::with(PLANT, BackendKind::Overlay));
+}
+
+#[test]
+fn the_view_over_a_snapshot_stays() {
+    let mounted = Filesystem::Btrfs.mount(512);
+    all_hold(|| Project::on_btrfs(&mounted.path(), |source| shell(source, PLANT)));
 }
 
 #[test]
 fn the_view_of_a_copy_stays() {
-    for (work, selections) in WORKS {
-        for paths in selections {
-            holds(BackendKind::Copy, work, paths);
-        }
-    }
+    all_hold(|| Project::with(PLANT, BackendKind::Copy));
 }

@@ -4,114 +4,77 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod history;
+mod project;
 
 use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use history::operation::{Moves, Operation, operation, perform};
-use history::tree::{self, Links, Tree};
+use history::tree::{self, Exact, Links, Tree};
+use project::Project;
 use proptest::prelude::*;
-use sandbox_linux::trial::{self, OverlayTrial};
-use sandbox_model::{
-    BackendChoice, BackendKind, EntryKind, OverlayXattr, Settings, WorkspaceMount,
-};
+use proptest::test_runner::TestRunner;
+use sandbox_model::{BackendKind, EntryKind, OverlayXattr};
+use sandbox_tests::Filesystem;
+use sandbox_workspace::View;
 use sandbox_workspace::changes::{ChangeOptions, Renames, change_set};
 use sandbox_workspace::diff::{Colour, unified};
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::{self, Backup, Resolutions, Selection};
-use sandbox_workspace::root::CreateRequest;
 use sandbox_workspace::undo::{Which, undo};
-use sandbox_workspace::{Root, Sandbox, View, base};
 
-/// A run is a fork without an exec, which keeps the locks of every other thread alive a while, so
-/// there is one world at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// A source, a plain copy of it, and a sandbox.
+/// A project, and a plain copy of it beside.
 struct World {
-    _alone: MutexGuard<'static, ()>,
-    dir: tempfile::TempDir,
-    sandbox: Sandbox,
+    project: Project,
     original: Tree,
 }
 
 impl World {
     fn new(backend: BackendKind, seed: &[Operation]) -> World {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let dir = tempfile::tempdir().unwrap();
-        let source = dir.path().join("source");
-        std::fs::create_dir(&source).unwrap();
-        perform(&source, seed, Moves::Rename).unwrap();
-        let links = match backend {
-            BackendKind::Copy => Links::Keep,
-            BackendKind::Overlay | BackendKind::Btrfs => Links::Split,
-        };
-        tree::copy(&source, &dir.path().join("plain"), links);
-        let root = Root::open(&dir.path().join("root")).unwrap();
-        let request = CreateRequest {
-            name: Some("box".parse().unwrap()),
-            source: source.clone(),
-            backend: BackendChoice::Only(backend),
-            settings: Settings::default(),
-        };
-        let sandbox = root.create(&request, &mut Silent).unwrap();
-        World {
-            _alone: alone,
-            dir,
-            sandbox,
-            original: tree::read_directory(&source),
-        }
+        World::of(Project::planted(backend, plant(seed)))
     }
 
     /// With an overlay's marks as a user namespace or as real root writes them.
     fn overlay(xattr: OverlayXattr, seed: &[Operation]) -> World {
         let mut world = World::new(BackendKind::Overlay, seed);
-        world.sandbox.meta.xattr = Some(xattr);
+        world.project.sandbox.meta.xattr = Some(xattr);
+        world
+    }
+
+    /// A subvolume below `place`, with the marks that real root writes.
+    fn on_btrfs(place: &Path, seed: &[Operation]) -> World {
+        World::of(Project::on_btrfs(place, plant(seed)))
+    }
+
+    fn of(project: Project) -> World {
+        let links = match project.backend() {
+            BackendKind::Copy => Links::Keep,
+            BackendKind::Overlay | BackendKind::Btrfs => Links::Split,
+        };
+        let original = tree::read_directory(&project.source);
+        let world = World { project, original };
+        tree::copy(&world.project.source, &world.plain(), links);
         world
     }
 
     fn plain(&self) -> PathBuf {
-        self.dir.path().join("plain")
+        self.project.source.with_file_name("plain")
     }
 
     /// One run of the sandbox, and the same on the plain copy.
     fn run(&self, operations: &[Operation]) {
-        let began = base::run_began(&self.sandbox).unwrap();
-        let moves = match self.sandbox.meta.xattr {
+        let moves = match self.project.sandbox.meta.xattr {
             Some(OverlayXattr::User) => Moves::Copy,
             _ => Moves::Rename,
         };
-        match self.sandbox.mount() {
-            WorkspaceMount::Bind { dir } => perform(&dir, operations, moves).unwrap(),
-            WorkspaceMount::Overlay {
-                lower,
-                upper,
-                work,
-                xattr,
-            } => {
-                let overlay = OverlayTrial {
-                    lower: &lower,
-                    upper: &upper,
-                    work: &work,
-                    xattr,
-                };
-                trial::overlay(&overlay, |mount| {
-                    let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-                    perform(&root, operations, moves)
-                })
-                .unwrap();
-            }
-        }
-        base::record(&self.sandbox, began).unwrap();
+        self.project.inside(|root| perform(root, operations, moves));
         perform(&self.plain(), operations, moves).unwrap();
     }
 
     fn check(&self) {
         let expected = tree::read_directory(&self.plain());
-        let view = View::open(&self.sandbox).unwrap();
+        let view = View::open(&self.project.sandbox).unwrap();
         assert_eq!(
             tree::read(view.workspace()),
             expected,
@@ -148,8 +111,8 @@ impl World {
             &mut std::io::sink(),
         )
         .unwrap();
-        let patched = self.dir.path().join("patched");
-        tree::copy(self.sandbox.source(), &patched, Links::Split);
+        let patched = self.project.source.with_file_name("patched");
+        tree::copy(&self.project.source, &patched, Links::Split);
         self.remove_what_no_patch_can(&patched, expected);
         git_apply(&patched, &patch);
         let carried = tree::carried(&tree::read_directory(&patched));
@@ -204,7 +167,7 @@ fn git_apply(dir: &Path, patch: &[u8]) {
 impl World {
     /// Promotes everything; the source is then as the plain copy is, and the sandbox has no change.
     fn promote(&mut self) {
-        let view = View::open(&self.sandbox).unwrap();
+        let view = View::open(&self.project.sandbox).unwrap();
         let plan = promote::plan(
             &view,
             &Selection::default(),
@@ -219,14 +182,14 @@ impl World {
             refused.is_empty() && left_out.is_empty(),
             "{refused:?} {left_out:?}"
         );
-        promote::apply(&self.sandbox, plan, Backup::None, &mut Silent).unwrap();
+        promote::apply(&self.project.sandbox, plan, Backup::None, &mut Silent).unwrap();
         let expected = tree::read_directory(&self.plain());
         assert_eq!(
-            tree::read_directory(self.sandbox.source()),
+            tree::read_directory(&self.project.source),
             expected,
             "what was promoted"
         );
-        let view = View::open(&self.sandbox).unwrap();
+        let view = View::open(&self.project.sandbox).unwrap();
         assert_eq!(
             tree::read(view.workspace()),
             expected,
@@ -237,16 +200,30 @@ impl World {
         self.original = expected;
     }
 
+    /// The source to the last detail. What leaves a subvolume for the undo area is copied, so there
+    /// an undo brings back other inodes.
+    fn exact(&self) -> Exact {
+        let mut exact = tree::exact(&self.project.source);
+        if self.project.backend() == BackendKind::Btrfs {
+            exact.values_mut().for_each(|(_, inode, _)| *inode = 0);
+        }
+        exact
+    }
+
     fn undo(&self) {
         undo(
-            &self.sandbox.root,
-            self.sandbox.source(),
+            &self.project.root,
+            &self.project.source,
             &Which::Latest,
             &[],
             &mut Silent,
         )
         .unwrap();
     }
+}
+
+fn plant(seed: &[Operation]) -> impl FnOnce(&Path) {
+    |source| perform(source, seed, Moves::Rename).unwrap()
 }
 
 fn history(length: usize) -> impl Strategy<Value = Vec<Operation>> {
@@ -325,27 +302,50 @@ proptest! {
 
 /// Two promotes, then both taken back.
 fn promotes(mut world: World, first: &[Operation], second: &[Operation]) {
-    let start = tree::exact(world.sandbox.source());
+    let start = world.exact();
     world.run(first);
     world.promote();
-    let between = tree::exact(world.sandbox.source());
+    let between = world.exact();
     world.run(second);
     world.check();
     world.promote();
-    if tree::exact(world.sandbox.source()) != between {
+    if world.exact() != between {
         world.undo();
-        assert_eq!(
-            tree::exact(world.sandbox.source()),
-            between,
-            "after the undo"
-        );
+        assert_eq!(world.exact(), between, "after the undo");
     }
     if between != start {
         world.undo();
-        assert_eq!(
-            tree::exact(world.sandbox.source()),
-            start,
-            "after both undos"
-        );
+        assert_eq!(world.exact(), start, "after both undos");
     }
+}
+
+/// As above, on one btrfs: a subvolume and its snapshot for each case, so fewer of them.
+fn over_snapshots(check: impl Fn(World, &[Operation], &[Operation])) {
+    let mounted = Filesystem::Btrfs.mount(1024);
+    let config = ProptestConfig {
+        cases: 24,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let histories = (history(30), history(12), history(12));
+    let outcome = TestRunner::new(config).run(&histories, |(seed, first, second)| {
+        check(World::on_btrfs(&mounted.path(), &seed), &first, &second);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn an_overlay_over_a_snapshot_tells_its_history() {
+    over_snapshots(|world, first, second| {
+        world.run(first);
+        world.check();
+        world.run(second);
+        world.check();
+    });
+}
+
+#[test]
+fn what_an_overlay_over_a_snapshot_promotes_is_its_history() {
+    over_snapshots(promotes);
 }

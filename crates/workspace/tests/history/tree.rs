@@ -85,8 +85,11 @@ pub fn read_directory(root: &Path) -> Tree {
     read(&sandbox_workspace::tree::Tree::open(root).unwrap())
 }
 
-/// A plain directory to the last detail: also inodes, and the times of what is no directory.
-pub fn exact(root: &Path) -> BTreeMap<RelPath, (Node, u64, Option<Timestamp>)> {
+/// A tree to the last detail: also inodes, and the times of what is no directory.
+pub type Exact = BTreeMap<RelPath, (Node, u64, Option<Timestamp>)>;
+
+/// Reads a plain directory so.
+pub fn exact(root: &Path) -> Exact {
     let source = sandbox_workspace::tree::Tree::open(root).unwrap();
     let detail = |(path, node): (RelPath, Node)| {
         let found = source.stat(&path).unwrap().unwrap();

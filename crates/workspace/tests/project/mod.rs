@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -84,24 +85,37 @@ impl Project {
     /// where the binary was started again on a btrfs, a snapshot.
     pub fn new(plant: &str) -> Project {
         match std::env::var_os(BTRFS) {
-            Some(place) => Project::on_btrfs(Path::new(&place), plant),
+            Some(place) => Project::on_btrfs(Path::new(&place), |source| shell(source, plant)),
             None => Project::with(plant, BackendKind::Overlay),
         }
     }
 
-    /// A project that is a subvolume below `place`, on a btrfs.
-    pub fn on_btrfs(place: &Path, plant: &str) -> Project {
-        let dir = tempfile::tempdir_in(place).unwrap();
-        sandbox_tests::subvolume(&dir.path().join("project"));
-        let root = dir.path().join("root");
-        let mut project = Project::at(dir.path(), &root, plant, BackendKind::Btrfs);
-        project._dir = Some(dir);
-        project
+    pub fn with(plant: &str, backend: BackendKind) -> Project {
+        Project::planted(backend, |source| shell(source, plant))
     }
 
-    pub fn with(plant: &str, backend: BackendKind) -> Project {
+    /// The same, made by any other means.
+    pub fn planted(backend: BackendKind, plant: impl FnOnce(&Path)) -> Project {
         let dir = tempfile::tempdir().unwrap();
-        let mut project = Project::at(dir.path(), &dir.path().join("root"), plant, backend);
+        fs::create_dir(dir.path().join("project")).unwrap();
+        Project::alone_in(dir, backend, plant)
+    }
+
+    /// A project that is a subvolume below `place`, on a btrfs.
+    pub fn on_btrfs(place: &Path, plant: impl FnOnce(&Path)) -> Project {
+        let dir = tempfile::tempdir_in(place).unwrap();
+        sandbox_tests::subvolume(&dir.path().join("project"));
+        Project::alone_in(dir, BackendKind::Btrfs, plant)
+    }
+
+    fn alone_in(
+        dir: tempfile::TempDir,
+        backend: BackendKind,
+        plant: impl FnOnce(&Path),
+    ) -> Project {
+        let alone = Alone::wait();
+        plant(&dir.path().join("project"));
+        let mut project = Project::sandboxed(dir.path(), &dir.path().join("root"), backend, alone);
         project._dir = Some(dir);
         project
     }
@@ -110,8 +124,13 @@ impl Project {
     pub fn at(dir: &Path, root: &Path, plant: &str, backend: BackendKind) -> Project {
         let alone = Alone::wait();
         let source = dir.join("project");
-        fs::create_dir_all(&source).unwrap();
+        fs::create_dir(&source).unwrap();
         shell(&source, plant);
+        Project::sandboxed(dir, root, backend, alone)
+    }
+
+    fn sandboxed(dir: &Path, root: &Path, backend: BackendKind, alone: Alone) -> Project {
+        let source = dir.join("project");
         let root = Root::open(root).unwrap();
         let request = CreateRequest {
             name: Some("risky".parse().unwrap()),
@@ -153,36 +172,45 @@ impl Project {
     pub fn run(&self, script: &str) {
         // The coarse clock must have moved past what the test did to the source just now.
         tick();
+        self.inside(|root| {
+            let status = Command::new("sh")
+                .args(["-euc", script])
+                .current_dir(root)
+                .status()?;
+            if status.success() {
+                Ok(())
+            } else {
+                Err(io::Error::other("script"))
+            }
+        });
+        tick();
+    }
+
+    /// Works in the workspace, as a run of the sandbox would; an overlay is mounted in a process of
+    /// its own.
+    pub fn inside(&self, work: impl FnOnce(&Path) -> io::Result<()>) {
         let began = base::run_began(&self.sandbox).unwrap();
         match self.sandbox.mount() {
-            WorkspaceMount::Bind { dir } => shell(&dir, script),
+            WorkspaceMount::Bind { dir } => work(&dir).unwrap(),
             WorkspaceMount::Overlay {
                 lower,
                 upper,
-                work,
+                work: scratch,
                 xattr,
             } => {
                 let layers = OverlayTrial {
                     lower: &lower,
                     upper: &upper,
-                    work: &work,
+                    work: &scratch,
                     xattr,
                 };
                 trial::overlay(&layers, |mount| {
-                    let at = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
-                    std::env::set_current_dir(at)?;
-                    let status = Command::new("sh").args(["-euc", script]).status()?;
-                    if status.success() {
-                        Ok(())
-                    } else {
-                        Err(std::io::Error::other("script"))
-                    }
+                    work(Path::new(&format!("/proc/self/fd/{}", mount.as_raw_fd())))
                 })
                 .unwrap();
             }
         }
         base::record(&self.sandbox, began).unwrap();
-        tick();
     }
 
     /// What a process inside sees.
