@@ -177,6 +177,25 @@ fn an_edit_in_a_directory_that_the_sandbox_removed_is_a_conflict() {
 }
 
 #[test]
+fn what_the_source_has_in_a_directory_that_both_sides_made_is_not_deleted() {
+    let project = Project::new("echo f > f");
+    project.run("rm f; mkdir f; echo x > f/x");
+    shell(
+        &project.source,
+        "rm f; mkdir -p f/deep; echo y > f/y; echo z > f/deep/z",
+    );
+    project.promote().unwrap();
+    assert_eq!(project.changes(), Vec::<String>::new());
+    assert!(project.plan_all().steps.is_empty());
+    project.run("rm -r f");
+    let conflicts = project.plan_all().conflicts;
+    assert!(
+        conflicts.iter().any(|c| c.path == path("f/y")),
+        "{conflicts:?}"
+    );
+}
+
+#[test]
 fn both_sides_doing_the_same_is_no_conflict() {
     let project = Project::new("echo a > f; echo g > gone");
     project.run("echo b > f; rm gone; mkdir d; echo n > d/n");

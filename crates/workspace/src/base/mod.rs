@@ -21,8 +21,8 @@ use sandbox_model::{EntryKind, Fingerprint};
 
 use crate::side::Xattrs;
 
-pub(crate) use record::recover;
 pub use record::{record, run_began};
+pub(crate) use record::{record_anew, recover};
 pub use store::BaseStore;
 
 /// What is known of one path's state when the sandbox first touched it.

@@ -4,7 +4,7 @@
 //! next look, with the mark of the run that was on, so that whatever the source changed since counts
 //! as uncertain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -38,8 +38,20 @@ pub fn record(sandbox: &Sandbox, began: Timestamp) -> io::Result<()> {
         return Ok(());
     }
     let dir = store_dir(sandbox);
-    record_since(sandbox, &dir, began)?;
+    record_since(sandbox, &dir, began, None)?;
     Mark::ours(began).remove(&dir)
+}
+
+/// Records anew what [`super::BaseStore::forget`] forgot. Nothing runs in the sandbox, so what the
+/// source has now is certain; and what the layer hides, was not forgotten and has no record, came to
+/// the source later: the sandbox did not delete it, it never saw it.
+pub(crate) fn record_anew(sandbox: &Sandbox, forgotten: &[RelPath]) -> io::Result<()> {
+    const NO_RUN: Timestamp = Timestamp(i64::MAX, 0);
+    if sandbox.meta.backend == BackendKind::Btrfs {
+        return Ok(());
+    }
+    let forgotten = forgotten.iter().cloned().collect();
+    record_since(sandbox, &store_dir(sandbox), NO_RUN, Some(forgotten))
 }
 
 /// Records for runs whose process did not live to do it. A run that is still on is helped along.
@@ -52,14 +64,19 @@ pub(crate) fn recover(sandbox: &Sandbox) -> io::Result<()> {
     let Some(began) = marks.iter().map(|mark| mark.began).min() else {
         return Ok(());
     };
-    record_since(sandbox, &dir, began)?;
+    record_since(sandbox, &dir, began, None)?;
     for mark in marks.iter().filter(|mark| !mark.is_live()) {
         mark.remove(&dir)?;
     }
     Ok(())
 }
 
-fn record_since(sandbox: &Sandbox, dir: &Path, began: Timestamp) -> io::Result<()> {
+fn record_since(
+    sandbox: &Sandbox,
+    dir: &Path,
+    began: Timestamp,
+    forgotten: Option<HashSet<RelPath>>,
+) -> io::Result<()> {
     make_private_dir(dir)?;
     let _lock = lock(dir)?;
     let layer = Layer::open(sandbox)?;
@@ -72,6 +89,7 @@ fn record_since(sandbox: &Sandbox, dir: &Path, began: Timestamp) -> io::Result<(
             began: margin(sandbox.meta.source_fs, began),
             now: coarse_now(),
         },
+        forgotten,
         met: HashMap::new(),
         root: None,
         lines: String::new(),
@@ -117,6 +135,8 @@ struct Recorder {
     contents: ContentStore,
     source: Tree,
     horizon: Horizon,
+    /// Set when no run went before: then only these are looked at for the first time.
+    forgotten: Option<HashSet<RelPath>>,
     /// Paths of the layer: which were met, and whether the source shows through below them.
     met: HashMap<RelPath, Below>,
     /// The root's own record, written once there is anything else to write.
@@ -192,6 +212,7 @@ impl Recorder {
         // Below a directory that hid the source until now, nothing was there at first.
         let base = match super::store::recorded(&self.known, &touched.path) {
             Some(base) => base,
+            None if self.never_saw(&touched) => self.absent(&touched.path),
             None => self.first_look(&touched)?,
         };
         let record = Record { base, complete };
@@ -232,15 +253,30 @@ impl Recorder {
         index::line(&mut self.lines, path, record);
     }
 
+    /// Is it hidden without ever having been deleted?
+    fn never_saw(&self, touched: &Touched) -> bool {
+        let forgotten = self.forgotten.as_ref();
+        touched.now.is_none() && forgotten.is_some_and(|paths| !paths.contains(&touched.path))
+    }
+
+    fn absent(&self, path: &RelPath) -> Base {
+        Base {
+            chain: self.chain(path).0,
+            entry: None,
+            content: BaseContent::None,
+            link: None,
+            xattrs: None,
+            uncertain: false,
+        }
+    }
+
     fn first_look(&mut self, touched: &Touched) -> io::Result<Base> {
         let (chain, above) = self.chain(&touched.path);
         let mut base = Base {
             chain,
             entry: touched.was,
-            content: BaseContent::None,
-            link: None,
-            xattrs: None,
             uncertain: above == Freshness::Fresh,
+            ..self.absent(&touched.path)
         };
         let Some(was) = touched.was else {
             return Ok(base);

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use sandbox_model::{Fingerprint, RelPath, Timestamp};
+use sandbox_model::{Fingerprint, RelPath};
 
 use super::error::PromoteError;
 use super::fault;
@@ -128,16 +128,14 @@ fn is_same(now: Option<&Fingerprint>, then: Option<&Fingerprint>) -> bool {
 }
 
 /// The bases of `entries`, and of `trees` with all that is below them, are what the source has now.
-/// Nothing runs in the sandbox, so they are certain.
 pub(crate) fn look_again(
     sandbox: &Sandbox,
     entries: &[RelPath],
     trees: &[RelPath],
 ) -> io::Result<()> {
-    const NO_RUN: Timestamp = Timestamp(i64::MAX, 0);
     base::BaseStore::open(sandbox)?.forget(entries, trees)?;
     fault::at("bases forgotten")?;
-    base::record(sandbox, NO_RUN)
+    base::record_anew(sandbox, &[entries, trees].concat())
 }
 
 /// A transaction that was put back moved inodes there and back, which shows in their change times.
