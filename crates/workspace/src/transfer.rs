@@ -21,9 +21,9 @@ use sandbox_model::RelPath;
 use thiserror::Error;
 
 pub(crate) use entry::Copier;
-pub use entry::{copy_attributes, copy_entry};
-pub(crate) use replace::copy_below;
+pub use entry::copy_entry;
 pub use replace::{Replaced, replace};
+pub(crate) use replace::{copy_below, take_attributes};
 pub use tree::Record;
 use tree::Recording;
 

@@ -261,11 +261,7 @@ fn take_theirs(before: &str, inside: &str, outside: &str) -> Project {
 fn theirs_shows_a_directory_as_the_source_has_it() {
     let before = "mkdir d; chmod 755 d; echo a > d/f; echo o > d/old; echo f > f";
     for (inside, outside) in [
-        // Modes differ, and each side has files of its own.
-        (
-            "chmod 700 d; echo own > d/own; rm d/old",
-            "chmod 750 d; echo n > d/n",
-        ),
+        ("chmod 700 d; echo own > d/own; rm d/old", "chmod 750 d"),
         // The sandbox's is another directory, which hides what it started from.
         (
             "rm -r d; mkdir d; chmod 700 d; echo own > d/own",
@@ -277,6 +273,36 @@ fn theirs_shows_a_directory_as_the_source_has_it() {
         let project = take_theirs(before, inside, outside);
         assert_eq!(project.seen(), listing(&project.source), "{inside}");
         assert_eq!(project.changes(), Vec::<String>::new(), "{inside}");
+    }
+}
+
+/// Two sides disagree about a directory's mode; the source's is taken, and a file in it kept back.
+fn keeps_what_was_skipped(project: Project, dir: &str) {
+    let own = format!("{dir}/own");
+    project.run(&format!(
+        "chmod 700 {dir}; setfattr -n user.x -v y {dir}; echo own > {own}"
+    ));
+    shell(&project.source, &format!("chmod 750 {dir}"));
+    let mut resolutions = resolved(Resolution::Theirs);
+    let own = path(own.trim_start_matches("./"));
+    resolutions.paths.insert(own.clone(), Resolution::Skip);
+    project
+        .promote_with(&Selection::default(), &resolutions)
+        .unwrap();
+    assert_eq!(project.changes(), [format!("A {own}")]);
+    project.run(&format!(
+        "grep -q own {own}; test $(stat -c %a {dir}) = 750; ! getfattr -n user.x {dir} 2>/dev/null"
+    ));
+    project.promote().unwrap();
+    assert_eq!(project.seen(), listing(&project.source));
+}
+
+#[test]
+fn theirs_on_a_directory_keeps_what_was_skipped_in_it() {
+    let plant = "chmod 755 .; mkdir d; chmod 755 d; echo o > d/old";
+    for dir in ["d", "."] {
+        keeps_what_was_skipped(Project::new(plant), dir);
+        keeps_what_was_skipped(Project::with(plant, BackendKind::Copy), dir);
     }
 }
 

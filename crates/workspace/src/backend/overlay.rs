@@ -124,12 +124,12 @@ impl Backend for Overlay {
 /// Makes `upper` and `workdir` in `dir`, where they are not there to be used again. The merged root
 /// shows the upper's own attributes, so it gets those of the lower's root.
 pub(crate) fn make_layer(lower: &Tree, dir: &Path) -> io::Result<OverlayXattr> {
+    let (root, upper) = (RelPath::root(), dir.join(UPPER));
     let dir = Dir::open(dir)?;
-    let (root, upper) = (RelPath::root(), UPPER.as_bytes());
-    if dir.stat(upper)?.is_some() {
-        transfer::copy_attributes(lower, &root, &dir, upper, Privileges::Keep)?;
+    if dir.stat(UPPER.as_bytes())?.is_some() {
+        transfer::take_attributes(lower, &root, &Tree::open(&upper)?)?;
     } else {
-        transfer::copy_entry(lower, &root, &dir, upper, Privileges::Keep)?;
+        transfer::copy_entry(lower, &root, &dir, UPPER.as_bytes(), Privileges::Keep)?;
         make_work(&dir)?;
     }
     Ok(marks(&dir))

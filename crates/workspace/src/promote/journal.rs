@@ -180,6 +180,9 @@ pub(crate) struct Absorbed {
     /// merge, a stripped privilege), or the workspace's own is of no more use (a whole directory).
     #[serde(default)]
     pub take_source: bool,
+    /// The same of a directory's own attributes alone.
+    #[serde(default)]
+    pub take_attributes: bool,
 }
 
 /// The commit mark.

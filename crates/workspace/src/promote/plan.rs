@@ -107,8 +107,11 @@ pub(crate) enum Content {
 pub(crate) enum Afterwards {
     /// It leaves the change set: the source has what the sandbox has.
     Absorb,
-    /// It leaves the change set, and the sandbox takes what the source has.
+    /// It leaves the change set, and the sandbox takes what the source has, below it too.
     TakeSource,
+    /// The same of a directory's mode, owner and extended attributes; what is in it has steps of its
+    /// own, or stays.
+    TakeAttributes,
     /// It stays in the change set, with the rest of the edit.
     Keep,
 }

@@ -222,8 +222,12 @@ impl Planner<'_> {
 
     fn keep_source(&self, change: &Change, sides: Sides) -> Step {
         let mut step = self.blank(change, sides, Action::KeepSource);
+        let both_directories = is_directory(step.before) && is_directory(step.after);
         step.after = step.before;
-        step.frozen.afterwards = Afterwards::TakeSource;
+        step.frozen.afterwards = match both_directories {
+            true => Afterwards::TakeAttributes,
+            false => Afterwards::TakeSource,
+        };
         step
     }
 

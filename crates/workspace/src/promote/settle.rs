@@ -4,6 +4,7 @@
 //! is finished by the recovery, so each step may be repeated, and a path that the sandbox changed
 //! again meanwhile is left in its change set.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use sandbox_model::{Fingerprint, RelPath};
@@ -17,6 +18,8 @@ use crate::backend::backend;
 use crate::base;
 use crate::sandbox::Sandbox;
 use crate::side::Side;
+use crate::transfer;
+use crate::tree::Tree;
 use crate::view::View;
 
 impl Settle {
@@ -30,6 +33,7 @@ impl Settle {
                     path: step.path.clone(),
                     workspace: step.frozen.ours,
                     take_source: afterwards == Afterwards::TakeSource,
+                    take_attributes: afterwards == Afterwards::TakeAttributes,
                 }),
             }
         }
@@ -66,6 +70,7 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result
     let taken = backend
         .take_source(&sandbox.meta, &sandbox.dir, &taken)
         .map_err(cannot)?;
+    take_attributes(sandbox, settle, &absorbed).map_err(cannot)?;
     fault::at("source taken").map_err(cannot)?;
     backend
         .absorb(&sandbox.meta, &sandbox.dir, &absorbed)
@@ -75,6 +80,24 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result
     entries.extend_from_slice(&settle.rebase);
     look_again(sandbox, &entries, &taken).map_err(cannot)?;
     fault::at("settled").map_err(cannot)
+}
+
+/// Gives the directories among `paths` that are to have them the source's attributes.
+fn take_attributes(sandbox: &Sandbox, settle: &Settle, paths: &[RelPath]) -> io::Result<()> {
+    if !settle.absorb.iter().any(|path| path.take_attributes) {
+        return Ok(());
+    }
+    let (source, layer) = (
+        Tree::open(sandbox.source())?,
+        Tree::open(&sandbox.layer_dir())?,
+    );
+    let paths: BTreeSet<&RelPath> = paths.iter().collect();
+    for promoted in &settle.absorb {
+        if promoted.take_attributes && paths.contains(&promoted.path) {
+            transfer::take_attributes(&source, &promoted.path, &layer)?;
+        }
+    }
+    Ok(())
 }
 
 /// The paths whose change is really gone: those the sandbox did not touch again.

@@ -30,36 +30,6 @@ pub fn copy_entry(
     Copier::default().copy(from, path, whole, to, name, privileges)
 }
 
-/// Gives the entry `name` of `to`, which has no attributes of its own worth keeping, those of `path`
-/// of `from`.
-pub fn copy_attributes(
-    from: &dyn Side,
-    path: &RelPath,
-    to: &Dir,
-    name: &[u8],
-    privileges: Privileges,
-) -> io::Result<()> {
-    let whole = from.whole(path)?.ok_or(Errno::NOENT)?;
-    give_attributes(&whole, to, name, privileges)
-}
-
-fn give_attributes(
-    whole: &Whole,
-    to: &Dir,
-    name: &[u8],
-    privileges: Privileges,
-) -> io::Result<()> {
-    let found = &whole.fingerprint;
-    give_owner(to, name, found)?;
-    give_xattrs(&whole.xattrs, to, name, privileges)?;
-    if found.entry.kind != EntryKind::Symlink {
-        let is_directory = found.entry.kind == EntryKind::Directory;
-        let mode = attributes::mode(found.entry.mode, is_directory, privileges);
-        to.set_mode(name, mode)?;
-    }
-    to.set_times(name, found.entry.mtime)
-}
-
 /// Copies entries one after another into one filesystem, and remembers what the first ones showed of
 /// it.
 #[derive(Debug, Default)]
@@ -86,7 +56,14 @@ impl Copier {
             return finish_file(&target, found, &whole.xattrs, privileges);
         }
         make(from, path, found, to, name)?;
-        give_attributes(&whole, to, name, privileges)
+        give_owner(to, name, found)?;
+        give_xattrs(&whole.xattrs, to, name, privileges)?;
+        if found.entry.kind != EntryKind::Symlink {
+            let is_directory = found.entry.kind == EntryKind::Directory;
+            let mode = attributes::mode(found.entry.mode, is_directory, privileges);
+            to.set_mode(name, mode)?;
+        }
+        to.set_times(name, found.entry.mtime)
     }
 
     fn copy_contents(&mut self, source: &File, to: &Dir, name: &[u8]) -> io::Result<File> {
@@ -156,7 +133,7 @@ fn finish_file(
     Ok(rustix::fs::futimens(target, &times(found))?)
 }
 
-fn give_owner(to: &Dir, name: &[u8], found: &Fingerprint) -> io::Result<()> {
+pub(super) fn give_owner(to: &Dir, name: &[u8], found: &Fingerprint) -> io::Result<()> {
     let Some(made) = to.stat(name)? else {
         return Err(Errno::NOENT.into());
     };
@@ -176,7 +153,12 @@ fn may_fail(given: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn give_xattrs(wanted: &Xattrs, to: &Dir, name: &[u8], privileges: Privileges) -> io::Result<()> {
+pub(super) fn give_xattrs(
+    wanted: &Xattrs,
+    to: &Dir,
+    name: &[u8],
+    privileges: Privileges,
+) -> io::Result<()> {
     for attribute in to.xattrs(name)?.keys() {
         if attributes::is_inherited(attribute) && !wanted.contains_key(attribute) {
             to.remove_xattr(name, attribute)?;

@@ -4,6 +4,7 @@ use std::io;
 
 use sandbox_model::{EntryKind, RelPath};
 
+use super::entry::{give_owner, give_xattrs};
 use super::{Privileges, copy_entry};
 use crate::side::Side;
 use crate::tree::{Dir, Tree};
@@ -48,4 +49,27 @@ pub(crate) fn copy_below(from: &dyn Side, path: &RelPath, to: &Dir, name: &[u8])
         dir.set_times_self(found.entry.mtime)?;
     }
     Ok(())
+}
+
+/// Gives the directory `path` of `to`, which may be its root, the mode, owner, extended attributes
+/// and times that it has in `from`. Does nothing where either has no directory.
+pub(crate) fn take_attributes(from: &Tree, path: &RelPath, to: &Tree) -> io::Result<()> {
+    let found = match from.dir(path).and_then(|dir| dir.stat_self()) {
+        Err(error) if crate::layer::vanished(&error) => return Ok(()),
+        found => found?,
+    };
+    let dir = match to.dir(path) {
+        Err(error) if crate::layer::vanished(&error) => return Ok(()),
+        dir => dir?,
+    };
+    give_owner(&dir, b".", &found)?;
+    let wanted = from.xattrs(path)?;
+    for attribute in dir.xattrs(b".")?.keys() {
+        if attribute.starts_with(b"user.") && !wanted.contains_key(attribute) {
+            dir.remove_xattr(b".", attribute)?;
+        }
+    }
+    give_xattrs(&wanted, &dir, b".", Privileges::Keep)?;
+    dir.set_mode_self(found.entry.mode)?;
+    dir.set_times_self(found.entry.mtime)
 }
