@@ -8,7 +8,7 @@
 mod apply;
 mod planner;
 
-use sandbox_model::{Class, Failure, Fingerprint, RelPath};
+use sandbox_model::{Class, EntryKind, Failure, Fingerprint, RelPath};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -39,6 +39,17 @@ pub struct SyncStep {
     /// The merge of both edits, and its mode.
     #[serde(skip)]
     merged: Option<(Vec<u8>, u32)>,
+}
+
+impl SyncStep {
+    /// Is it about a directory's own attributes? What is in it has steps of its own.
+    fn is_attributes(&self) -> bool {
+        self.action == SyncAction::Update && self.sides.iter().all(is_directory)
+    }
+}
+
+fn is_directory(found: &Option<Fingerprint>) -> bool {
+    found.is_some_and(|found| found.entry.kind == EntryKind::Directory)
 }
 
 /// What a sync does to one path of the sandbox.

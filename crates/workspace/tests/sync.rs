@@ -111,20 +111,20 @@ fn shows_what_the_source_changed(project: &Project) {
     shell(
         &project.source,
         "echo b > d/e/f; rm d/gone; mkdir new; echo n > new/n; \
-         rm -r old; rm text; mkdir text; echo t > text/t",
+         rm -r old; chmod 700 d/e; mv moved away; mkdir moved; mv away/m moved; rmdir away; \
+         rm text; mkdir text; echo t > text/t",
     );
     let synced = synced(project);
     assert!(synced.conflicts.is_empty(), "{:?}", synced.conflicts);
     assert_eq!(project.seen(), listing(&project.source));
     assert_eq!(project.changes(), Vec::<String>::new());
-    project.run("grep -q b d/e/f; echo mine > d/e/f; rm -r new; echo q > d/q");
+    project.run("grep -q b d/e/f; echo mine > d/e/f; rm -r new; echo q > d/q; echo q > moved/q; echo m >> moved/m");
     project.promote().unwrap();
     assert_eq!(project.read("d/e/f"), "mine\n");
     assert_eq!(project.seen(), listing(&project.source));
 }
 
-const NESTED: &str =
-    "mkdir -p d/e old; echo a > d/e/f; echo g > d/gone; echo o > old/o; echo t > text";
+const NESTED: &str = "mkdir -p d/e old moved; echo m > moved/m; chmod 755 d/e; echo a > d/e/f; echo g > d/gone; echo o > old/o; echo t > text";
 
 #[test]
 fn what_only_the_source_changed_comes_in() {

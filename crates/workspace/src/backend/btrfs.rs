@@ -109,6 +109,10 @@ impl Backend for Btrfs {
         take::take(meta, dir, paths)
     }
 
+    fn take_attributes(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+        take::take_attributes(meta, dir, paths)
+    }
+
     fn prepare_delete(&self, dir: &Path) -> io::Result<()> {
         let dir = match Dir::open(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

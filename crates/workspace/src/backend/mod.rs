@@ -15,7 +15,8 @@ use thiserror::Error;
 use crate::meta::Meta;
 use crate::progress::Progress;
 use crate::sandbox::Note;
-use crate::transfer::TransferError;
+use crate::transfer::{self, TransferError};
+use crate::tree::Tree;
 
 /// What a backend does; the overlay-like ones share the reading of changes in [`crate::layer`].
 pub trait Backend: Sync {
@@ -79,6 +80,19 @@ pub trait Backend: Sync {
     /// they leave the change set. May be repeated. Returns the paths for which that is done now;
     /// below something that the workspace has no directory for, nothing can be.
     fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec<RelPath>>;
+
+    /// The directories at these paths get the source's mode, owner and extended attributes; what is
+    /// in them stays. [`Backend::absorb`] then lets them leave the change set. May be repeated.
+    fn take_attributes(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+        let layer = match self.mount(meta, dir) {
+            WorkspaceMount::Overlay { upper, .. } => upper,
+            WorkspaceMount::Bind { dir } => dir,
+        };
+        let (source, layer) = (Tree::open(&meta.source)?, Tree::open(&layer)?);
+        paths
+            .iter()
+            .try_for_each(|path| transfer::take_attributes(&source, path, &layer))
+    }
 
     /// Undoes in `dir` what only this backend can, before the directory is deleted. Called for
     /// every backend, whichever made it: the record may be damaged.

@@ -63,7 +63,9 @@ impl BaseStore {
         let recorded = recorded(&self.records, path);
         match &self.lower {
             Lower::Live(_) => recorded,
-            Lower::Frozen { snapshot, .. } => recorded.or_else(|| frozen(snapshot, path).ok()),
+            Lower::Frozen { snapshot, .. } => {
+                recorded.or_else(|| frozen(&self.records, snapshot, path).ok())
+            }
             Lower::Copied(copied) => Some(copied.base(&self.records, path)),
         }
     }
@@ -163,9 +165,17 @@ impl BaseStore {
     }
 }
 
-/// The base of `path` in a snapshot.
-fn frozen(snapshot: &Tree, path: &RelPath) -> io::Result<Base> {
+/// The base of `path` in a snapshot, below directories that may have been taken from the source
+/// since.
+fn frozen(records: &Records, snapshot: &Tree, path: &RelPath) -> io::Result<Base> {
     let mut base = look(snapshot, path)?;
+    let mut above = RelPath::root();
+    for (ino, name) in base.chain.iter_mut().zip(path.components()) {
+        if let Some(taken) = records.get(&above).and_then(|record| record.base.entry) {
+            *ino = taken.ino;
+        }
+        above = above.join(name);
+    }
     if base
         .entry
         .is_some_and(|found| found.entry.kind == EntryKind::File)

@@ -18,8 +18,6 @@ use crate::backend::backend;
 use crate::base;
 use crate::sandbox::Sandbox;
 use crate::side::Side;
-use crate::transfer;
-use crate::tree::Tree;
 use crate::view::View;
 
 impl Settle {
@@ -70,7 +68,12 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result
     let taken = backend
         .take_source(&sandbox.meta, &sandbox.dir, &taken)
         .map_err(cannot)?;
-    take_attributes(sandbox, settle, &absorbed).map_err(cannot)?;
+    let attributes = with_attributes(settle, &absorbed);
+    if !attributes.is_empty() {
+        backend
+            .take_attributes(&sandbox.meta, &sandbox.dir, &attributes)
+            .map_err(cannot)?;
+    }
     fault::at("source taken").map_err(cannot)?;
     backend
         .absorb(&sandbox.meta, &sandbox.dir, &absorbed)
@@ -82,22 +85,16 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result
     fault::at("settled").map_err(cannot)
 }
 
-/// Gives the directories among `paths` that are to have them the source's attributes.
-fn take_attributes(sandbox: &Sandbox, settle: &Settle, paths: &[RelPath]) -> io::Result<()> {
-    if !settle.absorb.iter().any(|path| path.take_attributes) {
-        return Ok(());
-    }
-    let (source, layer) = (
-        Tree::open(sandbox.source())?,
-        Tree::open(&sandbox.layer_dir())?,
-    );
-    let paths: BTreeSet<&RelPath> = paths.iter().collect();
-    for promoted in &settle.absorb {
-        if promoted.take_attributes && paths.contains(&promoted.path) {
-            transfer::take_attributes(&source, &promoted.path, &layer)?;
-        }
-    }
-    Ok(())
+/// The directories among `paths` that are to have the source's attributes.
+fn with_attributes(settle: &Settle, paths: &[RelPath]) -> Vec<RelPath> {
+    let wanted: BTreeSet<&RelPath> = settle
+        .absorb
+        .iter()
+        .filter(|promoted| promoted.take_attributes)
+        .map(|promoted| &promoted.path)
+        .collect();
+    let paths = paths.iter().filter(|path| wanted.contains(path));
+    paths.cloned().collect()
 }
 
 /// The paths whose change is really gone: those the sandbox did not touch again.

@@ -71,8 +71,8 @@ fn perform(
     steps: &[SyncStep],
     progress: &mut dyn Progress,
 ) -> io::Result<()> {
-    let of = |actions: &[SyncAction]| -> Vec<RelPath> {
-        let chosen = steps.iter().filter(|step| actions.contains(&step.action));
+    let paths = |chosen: &dyn Fn(&SyncStep) -> bool| -> Vec<RelPath> {
+        let chosen = steps.iter().filter(|step| chosen(step));
         chosen.map(|step| step.path.clone()).collect()
     };
     for step in steps {
@@ -82,16 +82,28 @@ fn perform(
         progress.advance(1);
     }
     let backend = backend(sandbox.meta.backend);
-    let mut taken = of(&[SyncAction::Update, SyncAction::Create, SyncAction::Delete]);
+    let attributes = paths(&SyncStep::is_attributes);
+    if !attributes.is_empty() {
+        backend.take_attributes(&sandbox.meta, &sandbox.dir, &attributes)?;
+    }
+    let mut taken = paths(&|step| is_taken(step.action) && !step.is_attributes());
     if !taken.is_empty() {
         taken = backend.take_source(&sandbox.meta, &sandbox.dir, &taken)?;
     }
-    let same = of(&[SyncAction::Same]);
+    let same = paths(&|step| step.action == SyncAction::Same || step.is_attributes());
     if !same.is_empty() {
         backend.absorb(&sandbox.meta, &sandbox.dir, &same)?;
     }
-    let entries = of(&[SyncAction::Merge, SyncAction::Same]);
+    let entries = paths(&|step| !is_taken(step.action) || step.is_attributes());
     look_again(sandbox, &entries, &taken)
+}
+
+/// Does the sandbox get what the source has?
+fn is_taken(action: SyncAction) -> bool {
+    match action {
+        SyncAction::Update | SyncAction::Create | SyncAction::Delete => true,
+        SyncAction::Merge | SyncAction::Same => false,
+    }
 }
 
 /// Puts merged bytes where the sandbox has its edit, with the edit's attributes.

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use sandbox_model::{BackendKind, Change, EntryKind, Fingerprint, RelPath};
+use sandbox_model::{BackendKind, Change, Fingerprint, RelPath};
 
-use super::{SyncAction, SyncError, SyncPlan, SyncStep};
+use super::{SyncAction, SyncError, SyncPlan, SyncStep, is_directory};
 use crate::backend::copy::Manifest;
 use crate::base::unchanged;
 use crate::changes::{ChangeOptions, Renames, change_set};
-use crate::layer::{Hidden, vanished};
+use crate::layer::{Descent, Hidden, vanished};
 use crate::progress::{Phase, Progress};
 use crate::promote::examine::{Examiner, Verdict};
 use crate::promote::{Conflict, ConflictKind, PromoteError};
@@ -136,23 +136,22 @@ impl Planner<'_> {
                 }
                 let (then, now) = (before(&path), self.view.source.stat(&path)?);
                 if self.changes.contains_key(&path) {
-                    if is_directory(now.as_ref())
-                        && is_directory(self.view.workspace().stat(&path)?.as_ref())
-                    {
+                    if is_directory(&now) && is_directory(&self.view.workspace().stat(&path)?) {
                         open.push(path);
                     }
                     continue;
                 }
-                match self.update(&path, then.as_ref(), now.as_ref()) {
-                    Update::Nothing => {}
-                    Update::Look => open.push(path),
-                    Update::Take(action) if wanted(&path) => steps.push(SyncStep {
+                let (action, descent) = self.update(&path, &then, &now);
+                if let Some(action) = action.filter(|_| wanted(&path)) {
+                    steps.push(SyncStep {
                         sides: [self.view.workspace().stat(&path)?, now],
-                        path,
+                        path: path.clone(),
                         action,
                         merged: None,
-                    }),
-                    Update::Take(_) => {}
+                    });
+                }
+                if descent == Descent::Into {
+                    open.push(path);
                 }
             }
         }
@@ -160,22 +159,31 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// What the sandbox takes of a path it did not change, and whether to look below it.
     fn update(
         &self,
         path: &RelPath,
-        then: Option<&Fingerprint>,
-        now: Option<&Fingerprint>,
-    ) -> Update {
-        let both_directories = is_directory(then) && is_directory(now);
+        then: &Option<Fingerprint>,
+        now: &Option<Fingerprint>,
+    ) -> (Option<SyncAction>, Descent) {
+        let unchanged = match (then, now) {
+            (None, None) => true,
+            (Some(then), Some(now)) => unchanged(then, now),
+            _ => false,
+        };
+        let take = |action| (Some(action), Descent::Over);
         match (then, now) {
-            _ if both_directories => Update::Look,
-            (None, None) => Update::Nothing,
-            (Some(then), Some(now)) if unchanged(then, now) => Update::Nothing,
+            // Another directory under the same name counts, too: it is what edits are compared with.
+            _ if is_directory(then) && is_directory(now) => {
+                let action = (!unchanged).then_some(SyncAction::Update);
+                (action, Descent::Into)
+            }
+            _ if unchanged => (None, Descent::Over),
             // What the sandbox changed below stays, and is a conflict by itself.
-            _ if is_directory(then) && self.changed_below(path) => Update::Look,
-            (None, Some(_)) => Update::Take(SyncAction::Create),
-            (Some(_), None) => Update::Take(SyncAction::Delete),
-            (Some(_), Some(_)) => Update::Take(SyncAction::Update),
+            _ if is_directory(then) && self.changed_below(path) => (None, Descent::Into),
+            (None, _) => take(SyncAction::Create),
+            (_, None) => take(SyncAction::Delete),
+            _ => take(SyncAction::Update),
         }
     }
 
@@ -197,17 +205,4 @@ impl Planner<'_> {
         }
         Ok(names)
     }
-}
-
-/// What becomes of a path the sandbox did not change.
-enum Update {
-    Nothing,
-    /// Look at what is in the directory.
-    Look,
-    /// The sandbox takes what the source has.
-    Take(SyncAction),
-}
-
-fn is_directory(found: Option<&Fingerprint>) -> bool {
-    found.is_some_and(|found| found.entry.kind == EntryKind::Directory)
 }

@@ -23,13 +23,7 @@ const SCRATCH: &[u8] = b"take.new";
 
 /// Takes `paths` from the source. Returns those that the sandbox has a directory to hold.
 pub(super) fn take(meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec<RelPath>> {
-    let taker = Taker {
-        source: Tree::open(&meta.source)?,
-        upper: Tree::open(&dir.join(UPPER))?,
-        own: Dir::open(dir)?,
-        base: Tree::open(&dir.join(BASE))?,
-        marks: meta.xattr.unwrap_or(OverlayXattr::User),
-    };
+    let taker = Taker::open(meta, dir)?;
     let mut taken = Vec::new();
     for path in paths {
         if let Some(parent) = path.parent()
@@ -43,6 +37,17 @@ pub(super) fn take(meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec
     Ok(taken)
 }
 
+/// Gives the directories at `paths` the source's attributes.
+pub(super) fn take_attributes(meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+    let taker = Taker::open(meta, dir)?;
+    for path in paths {
+        if taker.copy_up(path)? {
+            transfer::take_attributes(&taker.source, path, &taker.upper)?;
+        }
+    }
+    Ok(())
+}
+
 struct Taker {
     source: Tree,
     upper: Tree,
@@ -53,6 +58,16 @@ struct Taker {
 }
 
 impl Taker {
+    fn open(meta: &Meta, dir: &Path) -> io::Result<Taker> {
+        Ok(Taker {
+            source: Tree::open(&meta.source)?,
+            upper: Tree::open(&dir.join(UPPER))?,
+            base: Tree::open(&dir.join(BASE))?,
+            own: Dir::open(dir)?,
+            marks: meta.xattr.unwrap_or(OverlayXattr::User),
+        })
+    }
+
     /// What the sandbox shows at this moment; a view remembers directories that a take replaces.
     fn merged(&self) -> io::Result<Overlay> {
         let open = |tree: &Tree| Tree::open(tree.path());
