@@ -21,6 +21,7 @@ pub(crate) mod journal;
 pub mod plan;
 mod planner;
 pub(crate) mod recover;
+mod refusal;
 pub(crate) mod retention;
 pub(crate) mod settle;
 pub(crate) mod stage;

@@ -12,6 +12,7 @@ use super::plan::{
     Action, Afterwards, Content, Frozen, GitControl, LeftOut, LeftOutReason, Plan, Privilege,
     Refusal, Selection, Step,
 };
+use super::refusal::refusal;
 use crate::changes::{ChangeOptions, Renames, change_set};
 use crate::progress::{Phase, Progress};
 use crate::view::View;
@@ -142,8 +143,7 @@ impl Planner<'_> {
                 None => return Ok(()),
             },
         };
-        let moves = !matches!(step.action, Action::AlreadyThere | Action::KeepSource);
-        if moves && let Some(reason) = self.refusal(change, &sides)? {
+        if let Some(reason) = refusal(self.view, &mut self.examiner, &step)? {
             self.refused.insert(path.clone(), reason);
             return Ok(());
         }
@@ -346,31 +346,6 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Why this change cannot be promoted, if it cannot.
-    fn refusal(&mut self, change: &Change, sides: &Sides) -> io::Result<Option<String>> {
-        if self.examiner.way(&change.path)?.mount != self.examiner.root_mount {
-            return Ok(Some(
-                "it is on another filesystem, mounted inside the source".into(),
-            ));
-        }
-        if let Some(theirs) = sides.theirs
-            && theirs.entry.kind == EntryKind::Directory
-            && let Descent::Mounted(_) = self.is_mount(&change.path)?
-        {
-            return Ok(Some("another filesystem is mounted there".into()));
-        }
-        Ok(ownership(sides))
-    }
-
-    fn is_mount(&self, path: &RelPath) -> io::Result<Descent> {
-        let mount = super::examine::mount_of(&self.view.source.dir(path)?)?;
-        Ok(if mount == self.examiner.root_mount {
-            Descent::Below(Vec::new())
-        } else {
-            Descent::Mounted(path.clone())
-        })
-    }
-
     /// What is promoted into a directory that the source does not have brings the directory.
     fn bring_parents(&mut self) -> Result<(), PromoteError> {
         let arriving: Vec<_> = self
@@ -551,39 +526,4 @@ fn is_directory(entry: Option<Entry>) -> bool {
 
 fn is_below(path: &RelPath, movers: &BTreeSet<RelPath>) -> bool {
     std::iter::successors(path.parent(), RelPath::parent).any(|above| movers.contains(&above))
-}
-
-/// What an ordinary user cannot give away, or take.
-fn ownership(sides: &Sides) -> Option<String> {
-    let me = rustix::process::geteuid();
-    if let Some(ours) = sides.ours {
-        if matches!(
-            ours.entry.kind,
-            EntryKind::CharDevice | EntryKind::BlockDevice
-        ) {
-            return Some(format!("it is a {}", ours.entry.kind.as_str()));
-        }
-        if !me.is_root() && ours.entry.uid != me.as_raw() {
-            return Some(format!(
-                "it belongs to user {} in the sandbox",
-                ours.entry.uid
-            ));
-        }
-        if !me.is_root() && !is_our_group(ours.entry.gid) {
-            return Some(format!(
-                "it belongs to group {}, which is not yours",
-                ours.entry.gid
-            ));
-        }
-    }
-    let theirs = sides.theirs.filter(|_| !me.is_root())?;
-    let taken = sides.ours.is_some() || theirs.entry.kind == EntryKind::Directory;
-    (taken && theirs.entry.uid != me.as_raw())
-        .then(|| format!("it belongs to user {} in the source", theirs.entry.uid))
-}
-
-fn is_our_group(gid: u32) -> bool {
-    rustix::process::getegid().as_raw() == gid
-        || rustix::process::getgroups()
-            .is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == gid))
 }
