@@ -27,7 +27,7 @@ use crate::tree::Tree;
 
 use succession::Succession;
 
-/// How many promotes and undos of one source are kept.
+/// How many promotes of one source are kept, with their undos.
 pub const KEEP_COUNT: usize = 20;
 /// How long they are kept.
 pub const KEEP_DAYS: i64 = 30;

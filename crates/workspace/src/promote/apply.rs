@@ -288,8 +288,9 @@ fn back_up<'o>(
     displaced: impl Iterator<Item = &'o Operation>,
     path: &std::path::Path,
 ) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
     fault::at("back up")?;
-    std::fs::DirBuilder::new().create(path)?;
+    std::fs::DirBuilder::new().mode(0o700).create(path)?;
     let backup = Tree::open(path)?;
     for operation in displaced {
         if let (Some(old), Some(parent), Some(name)) = (

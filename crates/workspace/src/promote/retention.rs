@@ -1,13 +1,14 @@
 //! How long pre-images are kept.
 //!
-//! A promote and the undos that share its stage are one family: they go together.
+//! A promote, its undos and theirs are one family: they go together. An undo may need the stage of
+//! what it took back, and what it took back must not look as if it still stood.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use super::area::Area;
 use super::error::PromoteError;
-use super::journal::{Committed, Journal, Place};
+use super::journal::{Committed, Journal, Kind};
 use crate::undo::{KEEP_COUNT, KEEP_DAYS};
 
 /// Deletes what is kept too long, and the rubbish of interrupted deletions.
@@ -31,6 +32,7 @@ pub(crate) fn expired(area: &Area) -> io::Result<Vec<String>> {
     let horizon = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * KEEP_DAYS);
     let pending = area.pending()?.map(|pending| pending.id);
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut heads: BTreeMap<String, String> = BTreeMap::new();
     let mut expired = Vec::new();
     for id in area
         .ids()?
@@ -42,10 +44,12 @@ pub(crate) fn expired(area: &Area) -> io::Result<Vec<String>> {
             expired.push(id);
             continue;
         };
-        let head = match journal.stage {
-            Place::Shared(of) => of,
-            Place::Own | Place::Inside => id.clone(),
+        let head = match journal.kind {
+            // What it undid is older, so its family is known, unless it is gone.
+            Kind::Undo(of) => heads.get(&of).cloned().unwrap_or_else(|| id.clone()),
+            Kind::Promote => id.clone(),
         };
+        heads.insert(id.clone(), head.clone());
         let family = families.entry(head).or_default();
         family.members.push(id);
         family.latest = family.latest.max(Some(journal.at));
