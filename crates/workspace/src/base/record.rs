@@ -130,8 +130,9 @@ fn record_since(
 /// One pass over a layer.
 struct Recorder {
     known: Records,
-    /// The source's directories on the way: inode, and whether one changed during the run.
-    directories: HashMap<RelPath, (u64, Freshness)>,
+    /// The source's directories on the way: the inodes down to each, and whether one of them
+    /// changed during the run.
+    directories: HashMap<RelPath, (Vec<u64>, Freshness)>,
     contents: ContentStore,
     source: Tree,
     horizon: Horizon,
@@ -144,7 +145,7 @@ struct Recorder {
     lines: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Freshness {
     Settled,
     /// Changed during the run.
@@ -188,9 +189,11 @@ impl Recorder {
             .was
             .filter(|was| was.entry.kind == EntryKind::Directory)
         {
-            let fresh = self.horizon.freshness(&was);
+            let (mut chain, above) = self.chain(&touched.path);
+            chain.push(was.ino);
+            let fresh = above.max(self.horizon.freshness(&was));
             self.directories
-                .insert(touched.path.clone(), (was.ino, fresh));
+                .insert(touched.path.clone(), (chain, fresh));
         }
         self.met.insert(touched.path.clone(), touched.below);
         let complete = touched.below == Below::Replaced;
@@ -313,19 +316,9 @@ impl Recorder {
 
     /// Inodes from the root to the nearest directory above `path`, and whether one is fresh.
     fn chain(&self, path: &RelPath) -> (Vec<u64>, Freshness) {
-        let (mut chain, mut freshness) = (Vec::new(), Freshness::Settled);
-        let mut above = RelPath::root();
-        for name in path.components() {
-            let Some((ino, fresh)) = self.directories.get(&above) else {
-                break;
-            };
-            chain.push(*ino);
-            if *fresh == Freshness::Fresh {
-                freshness = Freshness::Fresh;
-            }
-            above = above.join(name);
-        }
-        (chain, freshness)
+        let mut above = std::iter::successors(path.parent(), RelPath::parent);
+        let known = above.find_map(|dir| self.directories.get(&dir));
+        known.cloned().unwrap_or((Vec::new(), Freshness::Settled))
     }
 }
 

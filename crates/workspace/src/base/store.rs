@@ -247,14 +247,19 @@ pub(super) fn recorded(records: &Records, path: &RelPath) -> Option<Base> {
     if let Some(record) = records.get(path) {
         return Some(record.base.clone());
     }
-    let mut above = path.parent();
-    while let Some(ancestor) = above {
-        if let Some(record) = records.get(&ancestor) {
-            return record.complete.then(|| absent_below(&record.base));
-        }
-        above = ancestor.parent();
+    let record = nearest_above(records, path)?;
+    record.complete.then(|| absent_below(&record.base))
+}
+
+/// The record nearest above `path`. A deep new tree has one record at its top, and asking every
+/// directory on the way for one would make reading it cubic.
+fn nearest_above<'r>(records: &'r Records, path: &RelPath) -> Option<&'r Record> {
+    if records.len() < path.components().count() {
+        let above = records.iter().filter(|(at, _)| path.starts_with(at));
+        let nearest = above.max_by_key(|(at, _)| at.as_bytes().len());
+        return nearest.map(|(_, record)| record);
     }
-    None
+    std::iter::successors(path.parent(), RelPath::parent).find_map(|at| records.get(&at))
 }
 
 fn absent_below(ancestor: &Base) -> Base {

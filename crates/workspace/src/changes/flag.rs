@@ -4,6 +4,7 @@
 //! filesystems that fold case exist, and programs on them find `.Git/Config`.
 
 use std::io;
+use std::sync::LazyLock;
 
 use rustix::process::geteuid;
 use sandbox_model::{Change, ChangeKind, Entry, EntryKind, Flag, RelPath};
@@ -122,6 +123,25 @@ const RUNS_AT_LOGIN: &[(&str, &str)] = &[
     ("bin/", "programs found before the system's"),
 ];
 
+/// The bytes that a table's names begin with: most names of a path, which may be thousands deep, are
+/// told apart by the first.
+struct Beginnings([bool; 256]);
+
+impl Beginnings {
+    fn of(table: &[(&str, &str)]) -> Beginnings {
+        let mut known = [false; 256];
+        for first in table.iter().filter_map(|(name, _)| name.bytes().next()) {
+            known[usize::from(first.to_ascii_lowercase())] = true;
+        }
+        Beginnings(known)
+    }
+
+    fn may_be(&self, name: &[u8]) -> bool {
+        name.first()
+            .is_some_and(|first| self.0[usize::from(first.to_ascii_lowercase())])
+    }
+}
+
 /// The flags of one change.
 pub(super) fn flags(
     view: &View<'_>,
@@ -163,10 +183,12 @@ fn steers_git(view: &View<'_>, path: &RelPath) -> io::Result<bool> {
             return Ok(is_git_control(&names[at + 1..]));
         }
     }
+    static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| Beginnings::of(GIT_CONTROL));
     for at in 1..names.len() {
-        if GIT_CONTROL
-            .iter()
-            .any(|(control, _)| begins_with(&names[at..], control))
+        if BEGINNINGS.may_be(names[at])
+            && GIT_CONTROL
+                .iter()
+                .any(|(control, _)| begins_with(&names[at..], control))
         {
             let above = RelPath::new(&names[..at].join(&b'/')).unwrap_or_default();
             if looks_like_repository(view, &above)? {
@@ -219,10 +241,14 @@ fn looks_like_repository(view: &View<'_>, dir: &RelPath) -> io::Result<bool> {
 
 fn runs_on_host(path: &RelPath) -> bool {
     let names: Vec<&[u8]> = path.components().collect();
+    static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| Beginnings::of(RUNS_ON_HOST));
+    let last = names.len().saturating_sub(1);
     let anywhere = (0..names.len()).any(|at| {
-        RUNS_ON_HOST
-            .iter()
-            .any(|(wanted, _)| is_listed(&names[at..], wanted))
+        // Only the last name can be one that is told by its ending.
+        (at == last || BEGINNINGS.may_be(names[at]))
+            && RUNS_ON_HOST
+                .iter()
+                .any(|(wanted, _)| is_listed(&names[at..], wanted))
     });
     anywhere
         || RUNS_AT_LOGIN

@@ -8,7 +8,7 @@
 //!
 //! Kernel: fs/overlayfs/namei.c, `ovl_lookup_single` and `ovl_check_redirect`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,10 @@ pub struct Overlay {
     pub(super) hidden: Hidden,
     marks: Marks,
     /// The directory last looked into, after those above it: questions come in the order of paths.
-    recent: Mutex<Vec<(RelPath, Arc<Place>)>>,
+    recent: Mutex<VecDeque<(RelPath, Arc<Place>)>>,
+    /// How often a name was looked up.
+    #[cfg(test)]
+    pub(super) looks: std::sync::atomic::AtomicUsize,
 }
 
 /// How many directories are remembered.
@@ -120,7 +123,9 @@ impl Overlay {
             lower,
             hidden,
             marks: Marks::of(xattr),
-            recent: Mutex::new(Vec::new()),
+            recent: Mutex::new(VecDeque::new()),
+            #[cfg(test)]
+            looks: Default::default(),
         }
     }
 
@@ -168,8 +173,40 @@ impl Overlay {
         Ok(Place { upper, lower })
     }
 
+    /// The merged directory `name` in `above`, whose halves are known: one step, however deep.
+    fn place_in(
+        &self,
+        above: &Place,
+        name: &[u8],
+        half: Half,
+        lower: Option<&RelPath>,
+    ) -> io::Result<Place> {
+        let upper = match (half, &above.upper) {
+            (Half::Absent, _) | (_, None) => None,
+            (_, Some(upper)) => Some(UpperDir {
+                dir: upper.dir.open_dir(name)?,
+                attribute_whiteouts: half == Half::WithAttributeWhiteouts,
+            }),
+        };
+        let lower = match (lower, &above.lower) {
+            (None, _) => None,
+            (Some(path), Some(beside)) if *path == beside.path.join(name) => Some(LowerDir {
+                dir: beside.dir.open_dir(name)?,
+                path: path.clone(),
+            }),
+            (Some(path), _) => Some(LowerDir {
+                dir: self.lower.dir(path)?,
+                path: path.clone(),
+            }),
+        };
+        Ok(Place { upper, lower })
+    }
+
     /// What is under `name` in `place`.
     pub(super) fn find(&self, place: &Place, name: &[u8]) -> io::Result<Found> {
+        #[cfg(test)]
+        self.looks
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if let Some(upper) = &place.upper
             && let Some(fingerprint) = upper.dir.stat(name)?
         {
@@ -295,41 +332,69 @@ impl Overlay {
 
     /// The merged directory at `path`, if there is one.
     fn directory(&self, path: &RelPath) -> io::Result<Option<Arc<Place>>> {
-        let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut recent = recent();
-            while recent.last().is_some_and(|(at, _)| !path.starts_with(at)) {
-                recent.pop();
-            }
-            if let Some((_, place)) = recent.last().filter(|(at, _)| at == path) {
-                return Ok(Some(place.clone()));
-            }
-        }
-        let place = match (path.parent(), path.name()) {
-            (Some(parent), Some(name)) => {
-                let Some(above) = self.directory(&parent)? else {
-                    return Ok(None);
-                };
-                let Found::Node(node) = self.find(&above, name)? else {
-                    return Ok(None);
-                };
-                if node.fingerprint.entry.kind != EntryKind::Directory {
-                    return Ok(None);
-                }
-                match self.place(path, node.half, node.lower.as_ref()) {
-                    Err(error) if super::vanished(&error) => return Ok(None),
-                    place => place?,
-                }
-            }
-            _ => self.root()?,
+        let (mut at, mut place) = match self.recall(path) {
+            Some(known) => known,
+            None => (RelPath::root(), Arc::new(self.root()?)),
         };
-        let place = Arc::new(place);
-        let mut recent = recent();
-        // Descriptors are few; of a deep path the upper part is looked up again.
-        if recent.len() < REMEMBERED {
-            recent.push((path.clone(), place.clone()));
+        for name in path.components().skip(at.components().count()) {
+            let Found::Node(node) = self.find(&place, name)? else {
+                return Ok(None);
+            };
+            if node.fingerprint.entry.kind != EntryKind::Directory {
+                return Ok(None);
+            }
+            at = at.join(name);
+            let inner = self.place_in(&place, name, node.half, node.lower.as_ref());
+            place = match inner {
+                Err(error) if super::vanished(&error) => return Ok(None),
+                inner => Arc::new(inner?),
+            };
+            self.remember(&at, &place);
         }
         Ok(Some(place))
+    }
+
+    /// The nearest directory at or above `path` that is remembered; those beside its way are
+    /// forgotten.
+    fn recall(&self, path: &RelPath) -> Option<(RelPath, Arc<Place>)> {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        while recent.back().is_some_and(|(at, _)| !path.starts_with(at)) {
+            recent.pop_back();
+        }
+        recent.back().cloned()
+    }
+
+    /// Descriptors are few, so of a deep path the lower part is remembered: what is asked next is
+    /// near it.
+    fn remember(&self, path: &RelPath, place: &Arc<Place>) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        while recent.back().is_some_and(|(at, _)| !path.starts_with(at)) {
+            recent.pop_back();
+        }
+        if recent.back().is_none_or(|(at, _)| at != path) {
+            recent.push_back((path.clone(), place.clone()));
+        }
+        if recent.len() > REMEMBERED {
+            recent.pop_front();
+        }
+    }
+
+    /// The merged directory at `path`, whose halves are known, as the walk comes by.
+    pub(super) fn walked(
+        &self,
+        path: &RelPath,
+        half: Half,
+        lower: Option<&RelPath>,
+    ) -> io::Result<Arc<Place>> {
+        let place = match (path.parent(), path.name(), self.recall(path)) {
+            (Some(parent), Some(name), Some((at, above))) if at == parent => {
+                self.place_in(&above, name, half, lower)
+            }
+            _ => self.place(path, half, lower),
+        };
+        let place = Arc::new(place?);
+        self.remember(path, &place);
+        Ok(place)
     }
 
     /// Has the lower layer something at `path`, whether it shows or the upper layer has something

@@ -454,6 +454,31 @@ fn a_tree_deeper_than_a_path_may_be_long_is_walked() {
 }
 
 #[test]
+fn every_directory_is_one_step_from_the_one_above_it_however_deep() {
+    const DEPTH: usize = 400;
+    let fixture = Fixture::overlay(User, |_| {});
+    let mut dir = crate::tree::Dir::open(&fixture.sandbox.layer_dir()).unwrap();
+    for _ in 0..DEPTH {
+        dir = dir.make_dir(b"d").unwrap();
+    }
+    let Layer::Overlay(overlay) = Layer::open(&fixture.sandbox).unwrap() else {
+        panic!("an overlay")
+    };
+    let looks = |overlay: &super::Overlay| overlay.looks.load(std::sync::atomic::Ordering::Relaxed);
+    let mut met = 0;
+    let walked = overlay.walk(&mut |touched| {
+        met += 1;
+        // As whoever compares it asks about it.
+        overlay.xattrs(&touched.path).unwrap();
+        overlay.stat(&touched.path).unwrap();
+        Ok(Descent::Into)
+    });
+    walked.unwrap();
+    assert_eq!(met, DEPTH + 1);
+    assert!(looks(&overlay) <= 4 * DEPTH, "{}", looks(&overlay));
+}
+
+#[test]
 fn a_directory_swapped_for_a_symlink_is_not_followed() {
     let fixture = Fixture::overlay(User, sample);
     fixture.inside(|root| fs::write(root.join("dir/one.txt"), "changed"));

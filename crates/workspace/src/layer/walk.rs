@@ -3,8 +3,9 @@
 //! Where a directory still lies over the lower one of the same path, only the names in the upper
 //! layer can differ. Where it does not (opaque, moved here from elsewhere, new, or gone) everything
 //! the merged view has and everything the lower layer has at that path is visited: the one is
-//! created, the other deleted. No descriptor is kept while going down, so depth costs no
-//! descriptors, and a directory swapped meanwhile is resolved anew, without symlinks.
+//! created, the other deleted. A few directories on the way down are held, so each is one step from
+//! the one above it, and depth costs no descriptors; what is not held is resolved anew, without
+//! symlinks.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +90,7 @@ impl Overlay {
         pending: &mut Vec<Pending>,
     ) -> Result<(), LayerError> {
         let at = || LayerError::at(&directory.path);
-        let place = match self.place(&directory.path, directory.half, directory.lower.as_ref()) {
+        let place = match self.walked(&directory.path, directory.half, directory.lower.as_ref()) {
             Err(error) if vanished(&error) => return Ok(()),
             place => place.map_err(at())?,
         };
