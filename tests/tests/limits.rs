@@ -126,6 +126,19 @@ as_both! {
         }
     }
 
+    fn what_is_hidden_counts_against_the_size(user) {
+        for hide in [
+            "mkdir d; chmod 300 d; cd d; fill; chmod 000 .; sleep 60",
+            "for i in $(seq 30); do n=$(printf %0200d 0); mkdir $n; cd -P $n 2>/dev/null || cd $n; done; fill; sleep 60",
+        ] {
+            let fixture = Fixture::new(user);
+            fixture.create(&["--size", "16M"]);
+            let script = format!("fill() {{ head -c 24M /dev/zero > f; }}; {hide}");
+            let outcome = fixture.run(&script);
+            assert_eq!(outcome.code(), 6, "{hide}: {outcome}");
+        }
+    }
+
     /// What is written to the home layer uses the same disk.
     fn the_home_counts_against_the_size(user) {
         let fixture = Fixture::new(user);

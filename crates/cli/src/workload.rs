@@ -159,10 +159,14 @@ fn judge(sandbox: &Sandbox, settings: &Settings, ended: Ended) -> Result<Perform
     }
     if let Some(used) = ended.over_size {
         let limit = settings.limits.size.map_or(0, |size| size.0);
+        let took = match used {
+            // Told so where not everything could be looked at.
+            u64::MAX => "could not be counted, against".to_owned(),
+            used => format!("took {}, over", ByteSize(used)),
+        };
         return Err(Refusal::new(format!(
-            "the changes of sandbox '{}' took {}, over the limit of {}; the command was stopped",
+            "the changes of sandbox '{}' {took} the limit of {}; the command was stopped",
             sandbox.name(),
-            ByteSize(used),
             ByteSize(limit)
         ))
         .class(Class::DiskFull)
