@@ -169,3 +169,39 @@ as_both! {
         assert!(!fixture.root().join("never").exists());
     }
 }
+
+/// The control groups called after a launcher.
+fn groups_of(launcher: rustix::process::Pid) -> Vec<String> {
+    let name = format!("sandbox-run-{launcher}");
+    let mut find = std::process::Command::new("find");
+    find.args(["/sys/fs/cgroup", "-type", "d", "-name", &name]);
+    let found = sandbox_tests::finish(&mut find).out();
+    found.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn gc_removes_the_groups_of_a_run_that_was_killed() {
+    let fixture = Fixture::new(User::Root);
+    fixture.create(&["--pids", "20"]);
+    // Any limited run on the machine sweeps, too: then it is tried again.
+    for _ in 0..20 {
+        let mut run = fixture.start(["run", BOX, "sh", "-c", "echo up; sleep 1000"]);
+        run.wait_for("up");
+        let launcher = run.pid();
+        let groups = groups_of(launcher);
+        assert!(!groups.is_empty(), "the limit is held by a group");
+        let live = fixture.ok(["gc", "--json"]).out();
+        assert!(groups.iter().all(|group| !live.contains(group)), "{live}");
+        run.signal(rustix::process::Signal::KILL);
+        run.end();
+        fixture.must_be_clean();
+        let found = fixture.ok(["gc", "--dry-run", "--json"]).out();
+        let deleted = fixture.ok(["gc", "--json"]).out();
+        assert_eq!(groups_of(launcher), Vec::<String>::new());
+        let named = |told: &str| groups.iter().any(|group| told.contains(group));
+        if named(&found) && named(&deleted) {
+            return;
+        }
+    }
+    panic!("gc never found what a killed run left");
+}

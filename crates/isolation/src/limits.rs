@@ -32,6 +32,11 @@ pub struct Held {
 /// Groups are called this and the launcher's pid, so that leftovers can be told.
 const PREFIX: &str = "sandbox-run-";
 
+/// The groups that runs left whose launcher was killed. The next run with a limit removes them, too.
+pub fn abandoned() -> Vec<PathBuf> {
+    cgroup::leftovers(PREFIX)
+}
+
 /// How each limit asked for would be held on this host.
 pub fn holding(limits: &Limits) -> Vec<Held> {
     let mut held = Vec::new();

@@ -3,6 +3,7 @@
 //! Version 2 where the caller was given a subtree (delegation), version 1 for root. Finding out is
 //! trying: a group is made beneath the caller's own, and if that works it can be limited.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -279,23 +280,39 @@ impl Group {
     }
 }
 
-/// Removes groups called `prefix…` in which no process is left. For what a killed launcher left.
+/// Removes what [`leftovers`] finds.
 pub fn sweep(prefix: &str) {
+    for group in leftovers(prefix) {
+        // The kernel refuses while anyone is in it.
+        let _ = fs::remove_dir(group);
+    }
+}
+
+/// Groups called `prefix…-PID` in which no process is left and whose maker, the process of that
+/// number, is gone: what a killed launcher left.
+pub fn leftovers(prefix: &str) -> Vec<PathBuf> {
+    let mut found = BTreeSet::new();
     for controller in ["memory", "cpu", "pids"] {
         let Ok(Some(hierarchy)) = hierarchy(controller) else {
             continue;
         };
-        for entry in fs::read_dir(hierarchy.home())
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            if entry.file_name().to_string_lossy().starts_with(prefix) {
-                // The kernel refuses while anyone is in it.
-                let _ = fs::remove_dir(entry.path());
-            }
-        }
+        let groups = fs::read_dir(hierarchy.home()).into_iter().flatten();
+        let is_left = |group: &PathBuf| is_left(group, prefix);
+        found.extend(groups.flatten().map(|group| group.path()).filter(is_left));
     }
+    found.into_iter().collect()
+}
+
+fn is_left(group: &Path, prefix: &str) -> bool {
+    let name = group.file_name().unwrap_or_default().to_string_lossy();
+    let Some(rest) = name.strip_prefix(prefix) else {
+        return false;
+    };
+    let maker = rest.rsplit('-').next().unwrap_or_default();
+    // A group is empty for a moment before its first process is put into it.
+    let is_made = Path::new("/proc").join(maker).exists();
+    let processes = fs::read_to_string(group.join("cgroup.procs"));
+    !is_made && processes.is_ok_and(|processes| processes.is_empty())
 }
 
 /// A file that this kernel or configuration does not have, or a value it cannot take.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sandbox_isolation::limits;
 use sandbox_model::ByteSize;
 use sandbox_workspace::garbage::{self, Garbage, GarbageKind, Holds};
 use serde::Serialize;
@@ -18,9 +19,9 @@ use crate::table::Table;
 
 /// Clean up what nobody needs any more
 ///
-/// Remains of interrupted creates and discards, pre-images of promotes older than the retention limit,
-/// and, when asked with --stale, sandboxes that are stale and hold no changes. Unpromoted work is
-/// never deleted.
+/// Remains of interrupted creates and discards and of killed runs, pre-images of promotes older than
+/// the retention limit, and, when asked with --stale, sandboxes that are stale and hold no changes.
+/// Unpromoted work is never deleted.
 ///
 /// Examples:
 ///   sandbox gc --dry-run
@@ -71,11 +72,23 @@ pub(crate) fn gc(args: &Args) -> Result<Ending, Problem> {
             deleted,
         });
     }
+    findings.extend(sweep_groups(args.dry_run));
     match args.json {
         true => output::print_json(&findings)?,
         false => print(&findings, args.dry_run)?,
     }
     Ok(Ending::DONE)
+}
+
+/// Removes the empty control groups of runs that were killed.
+fn sweep_groups(dry_run: bool) -> impl Iterator<Item = Finding> {
+    limits::abandoned().into_iter().map(move |group| Finding {
+        what: "control group of a killed run".to_owned(),
+        path: shown(&group),
+        size: 0,
+        // The kernel refuses while anyone is in it; someone else may have been faster.
+        deleted: dry_run || std::fs::remove_dir(&group).is_ok(),
+    })
 }
 
 fn what(garbage: &Garbage) -> String {
