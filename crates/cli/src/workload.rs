@@ -1,8 +1,8 @@
 //! One command in one sandbox, from lock to record: what `run`, `try` and `enter` share.
 //!
 //! This is the product's latency. In order: lock shared, repair what an interrupted promote left,
-//! launch, wait, record the base of what was touched while the kernel takes the sandbox down, unlock,
-//! append to the history.
+//! launch, wait; and while the kernel takes the sandbox down, record the base of what was touched,
+//! unlock, append to the history.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use sandbox_isolation::launch::{Ended, LaunchError};
 use sandbox_isolation::network::Refused;
-use sandbox_isolation::{Home, Policy, Runs, Terminal, environment, launch};
+use sandbox_isolation::{Home, Policy, Run, Runs, Terminal, environment, launch_after};
 use sandbox_model::{ByteSize, Class, Operation, Outcome, Settings, WorkspaceMount};
 use sandbox_workspace::sandbox::SandboxError;
 use sandbox_workspace::{Sandbox, base};
@@ -69,13 +69,15 @@ pub(crate) fn perform(
     workload: &Workload,
     operation: Operation,
 ) -> Result<Performed, Problem> {
+    // Dropped last: what is left to do here is done while the kernel takes the sandbox down.
+    let mut remains = None;
     recorded(&sandbox.root, operation, |detail| {
         detail.about(sandbox);
         detail.text = workload
             .label
             .clone()
             .unwrap_or_else(|| shown_command(&workload.command));
-        let performed = attend(sandbox, workload, detail)?;
+        let performed = attend(sandbox, workload, detail, &mut remains)?;
         detail.outcome = Some(Outcome::Exited {
             status: performed.ending.code(),
         });
@@ -87,31 +89,31 @@ fn attend(
     sandbox: &Sandbox,
     workload: &Workload,
     detail: &mut Detail,
+    remains: &mut Option<Run>,
 ) -> Result<Performed, Problem> {
     let lock = sandbox.lock_shared()?;
     reading::repair(sandbox)?;
     let policy = policy(sandbox, workload)?;
-    let began = base::run_began(sandbox).map_err(|error| {
-        Refusal::io(
-            format!("cannot prepare sandbox '{}'", sandbox.name()),
-            error,
-        )
-    })?;
+    let mut began = None;
+    let note_beginning = || {
+        began = Some(base::run_began(sandbox)?);
+        Ok(())
+    };
     let runs = Runs::open(&sandbox.runs_dir());
-    let mut run = match launch(&policy, &runs, lock.fd.as_fd()) {
-        Ok(run) => run,
+    let run = match launch_after(&policy, &runs, lock.fd.as_fd(), note_beginning) {
+        Ok(run) => remains.insert(run),
         Err(error) => {
             // Nothing ran, so there is nothing to record; this takes the mark away.
-            let _ = base::record(sandbox, began);
+            let _ = began.map(|began| base::record(sandbox, began));
             return not_launched(sandbox, error, detail);
         }
     };
     let ended = match workload.terminal {
         Terminal::Inherit => run.ended(),
-        Terminal::New => bridge::attend(&mut run),
+        Terminal::New => bridge::attend(run),
     };
     let ended = ended.map_err(|error| Refusal::io("cannot wait for the command", error))?;
-    if let Err(error) = base::record(sandbox, began) {
+    if let Some(Err(error)) = began.map(|began| base::record(sandbox, began)) {
         // The mark of this run stays, so the next look records it; the command's end still counts.
         let name = sandbox.name();
         narration::warn(format_args!(
@@ -121,7 +123,6 @@ fn attend(
     if let Err(error) = refusals::add(sandbox, &ended.refused) {
         narration::warn(format_args!("cannot record refused connections: {error}"));
     }
-    drop(run);
     drop(lock);
     judge(sandbox, &policy.settings, ended)
 }

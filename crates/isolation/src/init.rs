@@ -41,8 +41,6 @@ pub struct Task {
     pub network: Option<Listeners>,
     /// The command's terminal.
     pub terminal: Terminal,
-    /// Wait until the launcher has put the limits in place.
-    pub wait_for_limits: bool,
     /// The command.
     pub prepared: Prepared,
 }
@@ -97,8 +95,11 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
         Terminal::Inherit => None,
         Terminal::New => Some(open_terminal().map_err(Step::Terminal.failed())?),
     };
-    if task.wait_for_limits {
-        message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
+    // The launcher has put the limits in place, and done what else is to be done before.
+    let (word, _) = message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
+    if word == 0 {
+        // It is gone, and this process about to be killed.
+        leave(1);
     }
     if door {
         // Before there is a child to miss.

@@ -45,14 +45,29 @@ pub(crate) const SIGNALS: [i32; 7] = {
     ]
 };
 
+/// What the caller does before a command starts, for an error message.
+const BEFORE: &str = "note the beginning of the run";
+
 /// Starts `policy`'s command, joining a live run's namespaces where there is one. `lock` is the
 /// sandbox's shared lock: the init inside keeps a duplicate, so the sandbox stays busy until its
 /// last process is gone. Must be called while the process has a single thread.
 pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run, LaunchError> {
+    launch_after(policy, runs, lock, || Ok(()))
+}
+
+/// As [`launch`], but the command starts only when `before` has been done: it is called while the
+/// init makes the mounts, when there is nothing else to do here.
+pub fn launch_after(
+    policy: &Policy,
+    runs: &Runs,
+    lock: BorrowedFd<'_>,
+    before: impl FnOnce() -> io::Result<()>,
+) -> Result<Run, LaunchError> {
     // The init inherits the descriptor itself by being forked; exec closes it in the command.
     let _held_by_init = lock;
     check_streams()?;
     if policy.settings.wall == Wall::Landlock {
+        before().map_err(step(BEFORE))?;
         return crate::unwalled::launch(policy, runs);
     }
     if let Network::Isolated { ports, hosts, .. } = &policy.settings.network {
@@ -62,6 +77,7 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
     let mut facts = facts::look(policy)?;
     let mutex = runs.lock_launches().map_err(records(runs))?;
     let mask = Blocked::new().map_err(step("block signals"))?;
+    let mut before = Some(before);
     loop {
         let donor = runs.donor().map_err(records(runs))?;
         if let Some(donor) = &donor {
@@ -77,12 +93,18 @@ pub fn launch(policy: &Policy, runs: &Runs, lock: BorrowedFd<'_>) -> Result<Run,
             donor.as_ref(),
             &mut enforcer,
             &mask,
-            leftovers,
+            &mut || before.take().map_or(Ok(()), |before| before()),
         );
         match attempted? {
             // The run we wanted to join ended meanwhile.
             None => continue,
-            Some(started) => return finish(policy, runs, started, enforcer, mask, mutex),
+            Some(started) => {
+                let started = Started {
+                    leftovers,
+                    ..started
+                };
+                return finish(policy, runs, started, enforcer, mask, mutex);
+            }
         }
     }
 }
@@ -186,7 +208,7 @@ fn attempt(
     donor: Option<&Donor>,
     enforcer: &mut Enforcer,
     mask: &Blocked,
-    leftovers: Leftovers,
+    before: &mut dyn FnMut() -> io::Result<()>,
 ) -> Result<Option<Started>, LaunchError> {
     let task = task(policy, facts, donor.is_some(), enforcer, mask)?;
     let channels = Channels::new(policy, donor.is_some())?;
@@ -203,15 +225,20 @@ fn attempt(
         door,
         published,
     } = ours;
-    if task.wait_for_limits {
-        let pid = init.pid.as_raw_nonzero().get();
-        if let Err(error) = enforcer.place(pid, donor.map(|donor| donor.run.init)) {
-            init.kill();
-            let _ = init.wait();
-            return Err(error);
+    let mut go = || {
+        if enforcer.needs_placing() {
+            let pid = init.pid.as_raw_nonzero().get();
+            enforcer.place(pid, donor.map(|donor| donor.run.init))?;
         }
-        message::send(&control, control::GO, &[]).map_err(step("start the init"))?;
+        before().map_err(step(BEFORE))
+    };
+    if let Err(error) = go() {
+        init.kill();
+        let _ = init.wait();
+        return Err(error);
     }
+    // One that has failed already does not hear it; it has said why.
+    let _ = message::send(&control, control::GO, &[]);
     let failed = match control::receive(&control) {
         Ok(Report::Ready(descriptors)) => {
             return Ok(Some(Started {
@@ -220,7 +247,7 @@ fn attempt(
                 descriptors,
                 door,
                 published,
-                leftovers,
+                leftovers: Leftovers::default(),
             }));
         }
         Ok(Report::Failed(failed)) => explain(policy, &task, failed),
@@ -296,7 +323,6 @@ fn task(
         hostname: (!joined).then(|| policy.name.as_str().to_owned()),
         network,
         terminal: policy.terminal,
-        wait_for_limits: enforcer.needs_placing(),
         prepared: Prepared {
             command: command(policy)?,
             filter: seccomp::filter(),

@@ -32,7 +32,7 @@ mod step;
 mod unwalled;
 mod wait;
 
-pub use launch::{LaunchError, launch};
+pub use launch::{LaunchError, launch, launch_after};
 pub use policy::{Home, Policy, Terminal};
 pub use runs::{LiveRun, Runs};
 pub use wait::{Ended, Run, Status};

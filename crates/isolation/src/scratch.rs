@@ -18,6 +18,9 @@ use sandbox_model::WorkspaceMount;
 /// How many slots there are at most.
 const MOST: usize = 16;
 
+/// How many of them stay when they are tidied: one to mount on, one to tidy.
+const KEPT: usize = 2;
+
 /// A disk that takes longer than this for one step is busy with something else.
 const SLOW: Duration = Duration::from_micros(500);
 
@@ -91,22 +94,20 @@ struct Step {
 
 impl Leftovers {
     fn of(places: &[PathBuf], slots: impl IntoIterator<Item = usize>) -> Leftovers {
-        let steps = |slot: PathBuf| {
-            LEFT.map(|(name, how)| Step {
-                slot: slot.clone(),
-                name,
-                how,
-            })
-        };
-        let in_places = |slot: usize| places.iter().map(move |place| place.join(slot.to_string()));
-        Leftovers {
-            steps: slots
-                .into_iter()
-                .flat_map(in_places)
-                .flat_map(steps)
-                .collect(),
-            due: Some(Instant::now() + SOON),
+        let mut steps = VecDeque::new();
+        for number in slots {
+            for place in places {
+                let slot = place.join(number.to_string());
+                let rest = (number >= KEPT).then_some(("", AtFlags::REMOVEDIR));
+                steps.extend(LEFT.into_iter().chain(rest).map(|(name, how)| Step {
+                    slot: slot.clone(),
+                    name,
+                    how,
+                }));
+            }
         }
+        let due = Some(Instant::now() + SOON);
+        Leftovers { steps, due }
     }
 
     /// Takes steps for as long as there is nothing else to do, and none of them is slow.
@@ -245,5 +246,10 @@ mod tests {
         assert_eq!((slot.as_str(), next.as_str()), ("1", "2"));
         while leftovers.step() {}
         assert!(is_clean(directory.path(), "0") && is_clean(directory.path(), "1"));
+        mount(directory.path(), &next);
+        let (_, mut leftovers) = choose(&places);
+        while leftovers.step() {}
+        let left = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(left, KEPT, "no more slots than are needed stay");
     }
 }

@@ -7,9 +7,10 @@
 //!             `saved/` with copies of them where the stage had to be inside the source
 //! ```
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -55,11 +56,32 @@ pub(crate) struct Pending {
 #[expect(dead_code, reason = "held, not read")]
 pub(crate) struct SourceLock(OwnedFd, OwnedFd);
 
+/// The source's path as one name: `%2Fhome%2Fada%2Fapp`. One that is too long for that is hashed;
+/// not every one, since every run looks for its area, and a first hash asks the processor for its
+/// features, which takes as long as a dozen system calls in a virtual machine.
+fn key(source: &Path) -> OsString {
+    const LONGEST: usize = 200;
+    let mut key = Vec::new();
+    for byte in source.as_os_str().as_bytes() {
+        match byte {
+            b'/' => key.extend(b"%2F"),
+            b'%' => key.extend(b"%25"),
+            other => key.push(*other),
+        }
+    }
+    match key.len() {
+        0..=LONGEST => OsString::from_vec(key),
+        _ => blake3::hash(source.as_os_str().as_bytes())
+            .to_hex()
+            .as_str()
+            .into(),
+    }
+}
+
 impl Area {
     /// Where the area of `source` is.
     pub fn path(root: &Root, source: &Path) -> PathBuf {
-        let hash = blake3::hash(source.as_os_str().as_bytes()).to_hex();
-        root.path().join(".undo").join(&hash.as_str()[..16])
+        root.path().join(".undo").join(key(source))
     }
 
     /// Where the transaction under way is named.
@@ -217,4 +239,25 @@ impl Area {
 /// The name of a stage inside the source.
 pub(crate) fn stage_name(id: &str) -> Vec<u8> {
     format!("{STAGE_PREFIX}{id}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_has_a_key_of_its_own() {
+        let long = "x/".repeat(150);
+        let sources = ["/a/b", "/a%2Fb", "/a%b", "/a%25b", "/", &long, &long[2..]];
+        let keys: std::collections::HashSet<OsString> = sources
+            .iter()
+            .map(|source| key(Path::new(source)))
+            .collect();
+        assert_eq!(keys.len(), sources.len());
+        for key in keys {
+            let key = key.as_bytes();
+            assert!(!key.contains(&b'/') && (1..=255).contains(&key.len()));
+        }
+        assert_eq!(key(Path::new("/home/ada")), "%2Fhome%2Fada");
+    }
 }
