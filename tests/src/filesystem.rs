@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use crate::{finish, need};
+use crate::{Outcome, finish, need};
 
 /// A kind of filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +100,7 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         let point = self.path();
-        let outcome = finish(Command::new("umount").arg(&point));
+        let outcome = unmount(&point);
         if outcome.code() != 0 {
             // Let the directory's own removal not reach into a filesystem still mounted.
             let _ = finish(Command::new("umount").arg("--lazy").arg(&point));
@@ -109,6 +110,24 @@ impl Drop for Mounted {
                 point.display()
             );
         }
+    }
+}
+
+/// Unmounts, giving what was killed a moment ago the time to be gone: the kernel takes the last
+/// namespaces down after their processes were waited for.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the end of a mount's use in another namespace is no event here"
+)]
+pub fn unmount(point: &Path) -> Outcome {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let outcome = finish(Command::new("umount").arg(point));
+        if outcome.code() == 0 || Instant::now() >= deadline {
+            return outcome;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

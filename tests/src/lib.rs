@@ -18,7 +18,7 @@ mod user;
 
 pub use attempt::Attempt;
 pub use binary::{attacker_binary, need, sandbox_binary};
-pub use filesystem::{Filesystem, Mounted, subvolume};
+pub use filesystem::{Filesystem, Mounted, subvolume, unmount};
 pub use fixture::{BOX, Fixture};
 pub use leaks::{control_groups, marked_processes, wait_until_gone};
 pub use process::{Outcome, PATIENCE, Running, await_exit, finish};

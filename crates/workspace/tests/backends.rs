@@ -19,7 +19,7 @@ use sandbox_model::{
     BackendChoice, BackendKind, EntryKind, RelPath, SandboxName, Settings, Timestamp,
     WorkspaceMount,
 };
-use sandbox_tests::{Filesystem, Mounted, User};
+use sandbox_tests::{Filesystem, Mounted, User, unmount};
 use sandbox_workspace::checkpoint::{fork, rollback, snapshot};
 use sandbox_workspace::discard::discard;
 use sandbox_workspace::progress::Silent;
@@ -510,13 +510,7 @@ fn a_mount_below_the_source_is_named_and_copied() {
         &mut Silent,
     );
     let made = root.create(&request(BackendChoice::Auto), &mut Silent);
-    assert!(
-        Command::new("umount")
-            .arg(&point)
-            .status()
-            .unwrap()
-            .success()
-    );
+    unmount(&point).succeeded();
     let reason = refused.unwrap_err().to_string();
     assert!(
         reason.contains("mounted here is mounted inside it"),
@@ -560,13 +554,7 @@ fn an_upper_on_an_overlay_is_refused_with_the_reason_and_copied_instead() {
         &mut Silent,
     );
     let made = root.create(&request(BackendChoice::Auto), &mut Silent);
-    assert!(
-        Command::new("umount")
-            .arg(&merged)
-            .status()
-            .unwrap()
-            .success()
-    );
+    unmount(&merged).succeeded();
     let reason = refused.unwrap_err().to_string();
     assert!(reason.contains("is itself on an overlay"), "{reason}");
     assert_eq!(made.unwrap().meta.backend, BackendKind::Copy);
