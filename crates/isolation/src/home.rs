@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode};
+use sandbox_linux::placement;
 
 use crate::launch::LaunchError;
 use crate::policy::Home;
@@ -116,8 +117,11 @@ fn layer(home: &Home, path: PathBuf) -> io::Result<HomeFacts> {
         identity: existing(&path, IDENTITY, FileType::RegularFile),
         path,
     };
-    for directory in [&facts.root, &facts.upper, &facts.work] {
+    for directory in [&facts.root, &facts.upper] {
         make_directories(directory, Mode::RWXU)?;
+    }
+    if make_directories(&facts.work, Mode::RWXU)? == Made::Now {
+        placement::spread(std::fs::File::open(&facts.work)?);
     }
     let caches = existing(&facts.path, PRIVATE_CACHES, FileType::Directory);
     let credentials = CREDENTIALS.iter().map(Path::new);
@@ -138,9 +142,16 @@ fn existing(home: &Path, names: &[&str], kind: FileType) -> Vec<PathBuf> {
     names.iter().filter(is_there).map(PathBuf::from).collect()
 }
 
-fn make_directories(path: &Path, mode: Mode) -> io::Result<()> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Now,
+    Before,
+}
+
+fn make_directories(path: &Path, mode: Mode) -> io::Result<Made> {
     match rustix::fs::mkdir(path, mode) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Ok(()) => Ok(Made::Now),
+        Err(rustix::io::Errno::EXIST) => Ok(Made::Before),
         Err(rustix::io::Errno::NOENT) => {
             let parent = path.parent().ok_or(rustix::io::Errno::NOENT)?;
             make_directories(parent, mode)?;

@@ -12,6 +12,7 @@ use std::io;
 use std::path::Path;
 
 use rustix::process::geteuid;
+use sandbox_linux::placement;
 use sandbox_linux::trial::{self, OverlayTrial, TrialError};
 use sandbox_model::{BackendKind, OverlayXattr, RelPath, WorkspaceMount};
 
@@ -137,7 +138,8 @@ pub(crate) fn make_layer(lower: &Tree, dir: &Path) -> io::Result<OverlayXattr> {
 
 /// Makes the place of the scratch directories.
 fn make_work(dir: &Dir) -> io::Result<()> {
-    dir.make_dir(WORK.as_bytes()).map(drop)
+    placement::spread(dir.make_dir(WORK.as_bytes())?);
+    Ok(())
 }
 
 /// Which marks an overlay mounted by this process keeps: real root's are out of users' reach.
