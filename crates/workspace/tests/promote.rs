@@ -5,7 +5,6 @@ mod project;
 
 use project::*;
 use sandbox_model::BackendKind;
-use sandbox_workspace::discard::discard;
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::{ConflictKind, PromoteError, Resolution, Resolutions, Selection};
 use sandbox_workspace::undo::{self, Which};
@@ -35,14 +34,7 @@ fn a_promote_gives_what_the_same_work_gives_on_a_plain_copy_and_undo_takes_it_ba
     assert_eq!(project.changes(), Vec::<String>::new());
     assert_eq!(project.leftovers(), Vec::<String>::new());
 
-    let undone = undo::undo(
-        &project.root,
-        &project.source,
-        &Which::Latest,
-        &[],
-        &mut Silent,
-    )
-    .unwrap();
+    let undone = project.undo(&[]);
     assert_eq!(Some(&undone.of), promoted.id.as_ref());
     assert_eq!(undone.left, []);
     assert_same(&snapshot(&project.source, closeness), &before, "undone");
@@ -227,14 +219,7 @@ fn ours_overwrites_and_undo_brings_theirs_back() {
         .promote_with(&Selection::default(), &resolved(Resolution::Ours))
         .unwrap();
     assert_eq!(project.read("f"), "b\n");
-    undo::undo(
-        &project.root,
-        &project.source,
-        &Which::Latest,
-        &[],
-        &mut Silent,
-    )
-    .unwrap();
+    project.undo(&[]);
     assert_eq!(project.read("f"), "c\n");
 }
 
@@ -518,102 +503,6 @@ fn a_plan_that_the_sandbox_has_left_behind_is_refused() {
         );
         assert_eq!(project.leftovers(), Vec::<String>::new());
     }
-}
-
-#[test]
-fn undo_takes_back_only_what_still_stands() {
-    let project = Project::new("echo a > a; echo b > b; mkdir d; echo c > d/c");
-    project.run("echo A > a; echo B > b; rm -r d; mkdir n; echo n > n/n");
-    project.promote().unwrap();
-    shell(&project.source, "echo mine > a; echo mine > n/mine");
-    let undone = undo::undo(
-        &project.root,
-        &project.source,
-        &Which::Latest,
-        &[],
-        &mut Silent,
-    )
-    .unwrap();
-    assert_eq!(undone.left, [path("a"), path("n")]);
-    assert_eq!(project.read("a"), "mine\n");
-    assert_eq!(project.read("b"), "b\n");
-    assert_eq!(project.read("d/c"), "c\n");
-    assert_eq!(project.read("n/mine"), "mine\n");
-}
-
-#[test]
-fn promotes_are_undone_one_after_the_other() {
-    let project = Project::new("echo a > a; mkdir -p d/e; echo f > d/e/f");
-    let states: Vec<_> = ["true", "echo 1 > a; echo 1 > d/e/n", "rm -r d; chmod 600 a"]
-        .into_iter()
-        .chain(["mkdir -p d/e; echo 3 > d/e/n", "rm -r d; echo 4 > a"])
-        .map(|work| {
-            project.run(work);
-            project.promote().unwrap();
-            snapshot(&project.source, Closeness::Times)
-        })
-        .collect();
-    for before in states.iter().rev().skip(1) {
-        undo::undo(
-            &project.root,
-            &project.source,
-            &Which::Latest,
-            &[],
-            &mut Silent,
-        )
-        .unwrap();
-        assert_same(
-            &snapshot(&project.source, Closeness::Times),
-            before,
-            "undone",
-        );
-    }
-}
-
-#[test]
-fn undo_of_some_paths_leaves_the_others() {
-    let project = Project::new("echo a > a; echo b > b");
-    project.run("echo A > a; echo B > b");
-    project.promote().unwrap();
-    let undone = undo::undo(
-        &project.root,
-        &project.source,
-        &Which::Latest,
-        &[path("a")],
-        &mut Silent,
-    )
-    .unwrap();
-    assert_eq!(undone.restored, [path("a")]);
-    assert_eq!(
-        (project.read("a"), project.read("b")),
-        ("a\n".into(), "B\n".into())
-    );
-    undo::undo(
-        &project.root,
-        &project.source,
-        &Which::Latest,
-        &[],
-        &mut Silent,
-    )
-    .unwrap();
-    assert_eq!(project.read("b"), "b\n");
-}
-
-#[test]
-fn undo_outlives_the_sandbox() {
-    let project = Project::new("echo a > a");
-    project.run("echo A > a");
-    project.promote().unwrap();
-    discard(project.root.sandbox("risky").unwrap(), &mut Silent).unwrap();
-    undo::undo(
-        &project.root,
-        &project.source,
-        &Which::Latest,
-        &[],
-        &mut Silent,
-    )
-    .unwrap();
-    assert_eq!(project.read("a"), "a\n");
 }
 
 #[test]

@@ -77,16 +77,7 @@ fn child() {
     }));
     match variable("FAULT_DEED").as_str() {
         "promote" => drop(project.promote().unwrap()),
-        "undo" => drop(
-            undo::undo(
-                &project.root,
-                &project.source,
-                &Which::Latest,
-                &[],
-                &mut Silent,
-            )
-            .unwrap(),
-        ),
+        "undo" => drop(project.undo(&[])),
         "recover" => drop(recover(&project.root, &project.source).unwrap()),
         deed => panic!("{deed}"),
     }

@@ -23,6 +23,7 @@ use sandbox_workspace::promote::{
     self, Backup, Plan, PromoteError, Promoted, Resolutions, Selection,
 };
 use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::undo::{self, Undone, Which};
 use sandbox_workspace::{Root, Sandbox, View, base};
 
 /// A project with a sandbox.
@@ -231,6 +232,12 @@ impl Project {
 
     pub fn promote(&self) -> Result<Promoted, PromoteError> {
         promote::apply(&self.sandbox, self.plan_all(), Backup::None, &mut Silent)
+    }
+
+    /// Takes the last promote back, all of it or `paths` alone.
+    pub fn undo(&self, paths: &[RelPath]) -> Undone {
+        let latest = &Which::Latest;
+        undo::undo(&self.root, &self.source, latest, paths, &mut Silent).unwrap()
     }
 
     pub fn promote_with(
