@@ -8,6 +8,7 @@
 
 mod copy;
 mod overlay;
+mod recent;
 mod walk;
 
 use std::fs::File;

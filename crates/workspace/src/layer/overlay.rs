@@ -8,15 +8,16 @@
 //!
 //! Kernel: fs/overlayfs/namei.c, `ovl_lookup_single` and `ovl_check_redirect`.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, OverlayXattr, RelPath};
 
 use super::Hidden;
+use super::recent::Recent;
 use crate::sandbox::Sandbox;
 use crate::side::{Side, Whole, Xattrs};
 use crate::tree::{Dir, Tree};
@@ -28,15 +29,11 @@ pub struct Overlay {
     pub(super) lower: Tree,
     pub(super) hidden: Hidden,
     marks: Marks,
-    /// The directory last looked into, after those above it: questions come in the order of paths.
-    recent: Mutex<VecDeque<(RelPath, Arc<Place>)>>,
+    recent: Recent<Place>,
     /// How often a name was looked up.
     #[cfg(test)]
     pub(super) looks: std::sync::atomic::AtomicUsize,
 }
-
-/// How many directories are remembered.
-const REMEMBERED: usize = 32;
 
 /// The names of the attributes that the layer's marks are kept in.
 #[derive(Debug)]
@@ -123,7 +120,7 @@ impl Overlay {
             lower,
             hidden,
             marks: Marks::of(xattr),
-            recent: Mutex::new(VecDeque::new()),
+            recent: Recent::default(),
             #[cfg(test)]
             looks: Default::default(),
         }
@@ -332,7 +329,7 @@ impl Overlay {
 
     /// The merged directory at `path`, if there is one.
     fn directory(&self, path: &RelPath) -> io::Result<Option<Arc<Place>>> {
-        let (mut at, mut place) = match self.recall(path) {
+        let (mut at, mut place) = match self.recent.nearest(path) {
             Some(known) => known,
             None => (RelPath::root(), Arc::new(self.root()?)),
         };
@@ -349,34 +346,9 @@ impl Overlay {
                 Err(error) if super::vanished(&error) => return Ok(None),
                 inner => Arc::new(inner?),
             };
-            self.remember(&at, &place);
+            self.recent.remember(&at, &place);
         }
         Ok(Some(place))
-    }
-
-    /// The nearest directory at or above `path` that is remembered; those beside its way are
-    /// forgotten.
-    fn recall(&self, path: &RelPath) -> Option<(RelPath, Arc<Place>)> {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        while recent.back().is_some_and(|(at, _)| !path.starts_with(at)) {
-            recent.pop_back();
-        }
-        recent.back().cloned()
-    }
-
-    /// Descriptors are few, so of a deep path the lower part is remembered: what is asked next is
-    /// near it.
-    fn remember(&self, path: &RelPath, place: &Arc<Place>) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        while recent.back().is_some_and(|(at, _)| !path.starts_with(at)) {
-            recent.pop_back();
-        }
-        if recent.back().is_none_or(|(at, _)| at != path) {
-            recent.push_back((path.clone(), place.clone()));
-        }
-        if recent.len() > REMEMBERED {
-            recent.pop_front();
-        }
     }
 
     /// The merged directory at `path`, whose halves are known, as the walk comes by.
@@ -386,14 +358,14 @@ impl Overlay {
         half: Half,
         lower: Option<&RelPath>,
     ) -> io::Result<Arc<Place>> {
-        let place = match (path.parent(), path.name(), self.recall(path)) {
+        let place = match (path.parent(), path.name(), self.recent.nearest(path)) {
             (Some(parent), Some(name), Some((at, above))) if at == parent => {
                 self.place_in(&above, name, half, lower)
             }
             _ => self.place(path, half, lower),
         };
         let place = Arc::new(place?);
-        self.remember(path, &place);
+        self.recent.remember(path, &place);
         Ok(place)
     }
 
