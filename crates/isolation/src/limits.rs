@@ -6,7 +6,7 @@
 //! launcher looks at the layer, more often the closer it is to the limit. What cannot be held is
 //! refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::process::Resource;
@@ -35,6 +35,11 @@ const PREFIX: &str = "sandbox-run-";
 /// The groups that runs left whose launcher was killed. The next run with a limit removes them, too.
 pub fn abandoned() -> Vec<PathBuf> {
     cgroup::leftovers(PREFIX)
+}
+
+/// Removes one of them. `false` when somebody is in it after all, or was faster.
+pub fn remove_abandoned(group: &Path) -> bool {
+    cgroup::remove_leftover(group)
 }
 
 /// How each limit asked for would be held on this host.

@@ -283,9 +283,13 @@ impl Group {
 /// Removes what [`leftovers`] finds.
 pub fn sweep(prefix: &str) {
     for group in leftovers(prefix) {
-        // The kernel refuses while anyone is in it.
-        let _ = fs::remove_dir(group);
+        remove_leftover(&group);
     }
+}
+
+/// Removes one of them, unless someone is in it: then the kernel refuses.
+pub fn remove_leftover(group: &Path) -> bool {
+    fs::remove_dir(group).is_ok()
 }
 
 /// Groups called `prefix…-PID` in which no process is left and whose maker, the process of that

@@ -86,8 +86,7 @@ fn sweep_groups(dry_run: bool) -> impl Iterator<Item = Finding> {
         what: "control group of a killed run".to_owned(),
         path: shown(&group),
         size: 0,
-        // The kernel refuses while anyone is in it; someone else may have been faster.
-        deleted: dry_run || std::fs::remove_dir(&group).is_ok(),
+        deleted: dry_run || limits::remove_abandoned(&group),
     })
 }
 
