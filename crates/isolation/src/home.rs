@@ -33,6 +33,11 @@ pub struct HomeFacts {
     pub identity: Vec<PathBuf>,
 }
 
+/// What a home's layer consists of: [`HomeFacts::root`], `upper` and `work`.
+const ROOT: &str = "root";
+const UPPER: &str = "upper";
+const WORK: &str = "work";
+
 /// Toolchains and caches.
 const ALLOWED: &[&str] = &[
     ".bun",
@@ -110,9 +115,9 @@ pub fn look(home: &Home) -> Result<Option<HomeFacts>, LaunchError> {
 
 fn layer(home: &Home, path: PathBuf) -> io::Result<HomeFacts> {
     let facts = HomeFacts {
-        root: home.layer.join("root"),
-        upper: home.layer.join("upper"),
-        work: home.layer.join("work"),
+        root: home.layer.join(ROOT),
+        upper: home.layer.join(UPPER),
+        work: home.layer.join(WORK),
         entries: existing(&path, ALLOWED, FileType::Directory),
         identity: existing(&path, IDENTITY, FileType::RegularFile),
         path,

@@ -99,11 +99,13 @@ pub fn launch_after(
             // The run we wanted to join ended meanwhile.
             None => continue,
             Some(started) => {
-                let started = Started {
+                let held = Held {
+                    enforcer,
                     leftovers,
-                    ..started
+                    mask,
+                    mutex,
                 };
-                return finish(policy, runs, started, enforcer, mask, mutex);
+                return finish(policy, runs, started, held);
             }
         }
     }
@@ -199,7 +201,14 @@ struct Started {
     descriptors: Vec<OwnedFd>,
     door: Option<OwnedFd>,
     published: Published,
+}
+
+/// What the launcher had in hand before it.
+struct Held {
+    enforcer: Enforcer,
     leftovers: Leftovers,
+    mask: Blocked,
+    mutex: LaunchLock,
 }
 
 fn attempt(
@@ -247,7 +256,6 @@ fn attempt(
                 descriptors,
                 door,
                 published,
-                leftovers: Leftovers::default(),
             }));
         }
         Ok(Report::Failed(failed)) => explain(policy, &task, failed),
@@ -368,22 +376,20 @@ pub(crate) fn current_umask() -> Mode {
     mask
 }
 
-fn finish(
-    policy: &Policy,
-    runs: &Runs,
-    started: Started,
-    enforcer: Enforcer,
-    mask: Blocked,
-    mutex: LaunchLock,
-) -> Result<Run, LaunchError> {
+fn finish(policy: &Policy, runs: &Runs, started: Started, held: Held) -> Result<Run, LaunchError> {
     let Started {
         init,
         control,
         descriptors,
         door,
         published,
-        leftovers,
     } = started;
+    let Held {
+        enforcer,
+        leftovers,
+        mask,
+        mutex,
+    } = held;
     let mut descriptors = descriptors.into_iter();
     let command = descriptors.next();
     let master = match policy.terminal {

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, unlinkat};
+use sandbox_model::WorkspaceMount;
 
 use crate::facts::Facts;
 use crate::policy::Policy;
-use sandbox_model::WorkspaceMount;
 
 /// How many slots there are at most.
 const MOST: usize = 16;

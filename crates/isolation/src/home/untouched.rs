@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use super::{ALLOWED, CREDENTIALS, IDENTITY, PRIVATE_CACHES};
+use super::{ALLOWED, CREDENTIALS, IDENTITY, PRIVATE_CACHES, ROOT, UPPER, WORK};
 use crate::policy::Home;
 
 /// Has no command left anything in `home`'s layer? What cannot be looked at counts as touched.
@@ -23,14 +23,15 @@ fn look(home: &Home) -> io::Result<bool> {
     for entry in std::fs::read_dir(layer)? {
         let name = entry?.file_name();
         // The scratch of overlays is out of a command's reach.
-        if !["root", "upper", "work"].iter().any(|known| name == *known) {
+        if ![ROOT, UPPER, WORK].iter().any(|known| name == *known) {
             return Ok(false);
         }
     }
-    Ok(is_private(&layer.join("root"))?
-        && is_private(&layer.join("upper"))?
-        && holds(&layer.join("root"), Path::new(""), &mount_point)?
-        && holds(&layer.join("upper"), Path::new(""), &|name, found| {
+    let (root, upper) = (layer.join(ROOT), layer.join(UPPER));
+    Ok(is_private(&root)?
+        && is_private(&upper)?
+        && holds(&root, Path::new(""), &mount_point)?
+        && holds(&upper, Path::new(""), &|name, found| {
             Ok(cover(&home.path, name, found))
         })?)
 }
