@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -35,27 +35,15 @@ pub struct Prepared {
     pub limits: Vec<(Resource, u64)>,
 }
 
-/// Whether the command's process has to wait for its user namespace's maps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mapped {
-    /// They are there.
-    Already,
-    /// The init writes them and then says so.
-    ByInit,
-}
-
 /// Becomes the command. `channel` leads to the init and closes when exec succeeds.
-pub fn become_it(
-    prepared: &Prepared,
-    channel: BorrowedFd<'_>,
-    slave: Option<BorrowedFd<'_>>,
-    mapped: Mapped,
-) -> Result<Infallible, Failed> {
-    if mapped == Mapped::ByInit {
-        await_init(channel)?;
-    }
-    if let Some(slave) = slave {
-        terminal::take_over(slave).map_err(Step::Terminal.failed())?;
+pub fn become_it(prepared: &Prepared, channel: BorrowedFd<'_>) -> Result<Infallible, Failed> {
+    // What takes longest, and wants nothing that the init is still making; all that follows the
+    // filter lets through.
+    rustix::thread::set_no_new_privs(true)
+        .map_err(|error| Step::Privileges.failed()(error.into()))?;
+    seccomp::attach(&prepared.filter).map_err(Step::Filter.failed())?;
+    if let Some(slave) = await_init(channel)? {
+        terminal::take_over(slave.as_fd()).map_err(Step::Terminal.failed())?;
     }
     rustix::process::umask(prepared.umask);
     enter_directory(&prepared.directories).map_err(Step::Directory.failed())?;
@@ -70,17 +58,14 @@ pub fn become_it(
         .map_err(|error| Step::Lifeline.failed()(error.into()))?;
     signal::default_action(Signal::PIPE.as_raw());
     signal::restore(&prepared.mask).map_err(Step::Privileges.failed())?;
-    if mapped == Mapped::Already {
-        await_init(channel)?;
-    }
-    seccomp::attach(&prepared.filter).map_err(Step::Filter.failed())?;
     prepared.command.exec().map_err(Step::Exec.failed())
 }
 
-/// Waits for the init's word: the maps are written, and the exec is watched.
-fn await_init(channel: BorrowedFd<'_>) -> Result<(), Failed> {
+/// Waits for the init's word: everything is made, the maps are written, and the exec is watched.
+/// With it comes the terminal, where there is a new one.
+fn await_init(channel: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Failed> {
     match message::receive(channel, &mut [0; 1]) {
-        Ok((1, _)) => Ok(()),
+        Ok((1, mut descriptors)) => Ok(descriptors.pop()),
         Ok(_) => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
         Err(error) => Err(Step::Fork.failed()(error)),
     }
@@ -89,7 +74,7 @@ fn await_init(channel: BorrowedFd<'_>) -> Result<(), Failed> {
 /// The usual stream is the host's null device, opened through the host's writable mount: root
 /// inside would own it, and could change its mode for everyone. Ours is mounted read-only.
 fn own_devices() -> io::Result<()> {
-    type Replace = fn(rustix::fd::OwnedFd) -> rustix::io::Result<()>;
+    type Replace = fn(OwnedFd) -> rustix::io::Result<()>;
     let streams: [(BorrowedFd<'_>, Replace); 3] = [
         (rustix::stdio::stdin(), |own| rustix::stdio::dup2_stdin(own)),
         (rustix::stdio::stdout(), |own| {
@@ -171,7 +156,7 @@ fn domain(prepared: &Prepared) -> io::Result<Domain> {
     Ok(domain)
 }
 
-fn open_place(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
+fn open_place(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }

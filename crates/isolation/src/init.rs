@@ -15,7 +15,7 @@ use sandbox_linux::network::{self, IpVersion};
 use sandbox_linux::signal::{self, Signals};
 use sandbox_linux::{hold, identity, message, mount, terminal};
 
-use crate::command::{Mapped, Prepared, become_it};
+use crate::command::{Prepared, become_it};
 use crate::control;
 use crate::launch::Status;
 use crate::network::PROXY_PORT;
@@ -41,6 +41,8 @@ pub struct Task {
     pub network: Option<Listeners>,
     /// The command's terminal.
     pub terminal: Terminal,
+    /// Limits hold only for what is forked after the launcher has put them in place.
+    pub wait_for_limits: bool,
     /// The command.
     pub prepared: Prepared,
 }
@@ -79,6 +81,17 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
     if let Some((uid, gid)) = task.map {
         identity::map_self(uid, gid).map_err(Step::Identity.failed())?;
     }
+    let namespaces = match task.privileged {
+        true => Namespaces::NEWUSER,
+        false => Namespaces::empty(),
+    };
+    if door {
+        // Before there is a child to miss.
+        signal::block(&[Signal::CHILD.as_raw()]).map_err(Step::Fork.failed())?;
+    }
+    let fork = || Forked::new(&task.prepared, namespaces);
+    // It gets ready while the mounts are made.
+    let early = (!task.wait_for_limits).then(fork).transpose()?;
     // Modes of what is made here are meant exactly.
     rustix::process::umask(rustix::fs::Mode::empty());
     let processes = perform(&task.plan, task.host)?;
@@ -101,16 +114,9 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
         // It is gone, and this process about to be killed.
         leave(1);
     }
-    if door {
-        // Before there is a child to miss.
-        signal::block(&[Signal::CHILD.as_raw()]).map_err(Step::Fork.failed())?;
-    }
-    let namespaces = match task.privileged {
-        true => Namespaces::NEWUSER,
-        false => Namespaces::empty(),
-    };
+    let forked = early.map_or_else(fork, Ok)?;
     let slave = terminal.as_ref().map(|terminal| terminal.slave.as_fd());
-    let command = start_command(&task.prepared, namespaces, slave, processes.as_ref())?;
+    let command = forked.start(slave, processes.as_ref())?;
     let mut descriptors = vec![command.pidfd.as_fd()];
     descriptors.extend(terminal.as_ref().map(|terminal| terminal.master.as_fd()));
     descriptors.extend(listeners.iter().map(AsFd::as_fd));
@@ -128,7 +134,7 @@ pub fn run_alone(task: &Alone, control: &OwnedFd) -> i32 {
         if task.wait_for_limits {
             message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
         }
-        let command = start_command(&task.prepared, Namespaces::empty(), None, None)?;
+        let command = Forked::new(&task.prepared, Namespaces::empty())?.start(None, None)?;
         control::send_ready(control, &[command.pidfd.as_fd()]).map_err(Step::Lifeline.failed())?;
         Ok(command)
     };
@@ -218,53 +224,73 @@ fn open_terminal() -> io::Result<terminal::Terminal> {
     Ok(terminal)
 }
 
-/// Forks the command's process and waits until it has become the command.
-///
-/// While it does, no link in its `/proc` can be followed: the process is still this program then,
-/// and a command, or the interpreter it names, that is a link to `/proc/self/exe` would be this
-/// program's own file on the host, by a mount that was never sealed (CVE-2019-5736).
-fn start_command(
-    prepared: &Prepared,
-    namespaces: Namespaces,
-    slave: Option<BorrowedFd<'_>>,
-    processes: Option<&OwnedFd>,
-) -> Result<Child, Failed> {
-    let (ours, theirs) = message::pair().map_err(Step::Fork.failed())?;
-    let mapped = match namespaces.contains(Namespaces::NEWUSER) {
-        true => Mapped::ByInit,
-        false => Mapped::Already,
-    };
-    let child = clone(namespaces, Parent::Caller, ours, || {
-        let Err(failed) = become_it(prepared, theirs.as_fd(), slave, mapped);
-        let _ = message::send(&theirs, &failed.encode(), &[]);
-        1
-    });
-    let (child, ours) = child.map_err(Step::Fork.failed())?;
-    drop(theirs);
-    let guarded = processes.filter(|_| hold::at_exec(child.pid).is_ok());
-    if let (Some(processes), None) = (processes, guarded) {
-        // Somebody traces it already, or this host lets nobody: Landlock is left to guard the file.
-        mount::follow_links(processes).map_err(Step::Fork.failed())?;
+/// The command's process, before it becomes the command.
+struct Forked {
+    child: Child,
+    channel: OwnedFd,
+    /// It is in a new user namespace, which has no maps yet.
+    unmapped: bool,
+}
+
+impl Forked {
+    fn new(prepared: &Prepared, namespaces: Namespaces) -> Result<Forked, Failed> {
+        let (ours, theirs) = message::pair().map_err(Step::Fork.failed())?;
+        let child = clone(namespaces, Parent::Caller, ours, || {
+            let Err(failed) = become_it(prepared, theirs.as_fd());
+            let _ = message::send(&theirs, &failed.encode(), &[]);
+            1
+        });
+        let (child, channel) = child.map_err(Step::Fork.failed())?;
+        let unmapped = namespaces.contains(Namespaces::NEWUSER);
+        Ok(Forked {
+            child,
+            channel,
+            unmapped,
+        })
     }
-    if mapped == Mapped::ByInit {
-        let pid = child.pid.as_raw_nonzero().get();
-        identity::map_all(pid).map_err(Step::Identity.failed())?;
-    }
-    message::send(&ours, b"g", &[]).map_err(Step::Fork.failed())?;
-    if let Some(processes) = guarded
-        && hold::wait(child.pid).map_err(Step::Fork.failed())? == hold::Reached::Exec
-    {
-        mount::follow_links(processes).map_err(Step::Fork.failed())?;
-        hold::release(child.pid).map_err(Step::Fork.failed())?;
-        return Ok(child);
-    }
-    let mut bytes = [0; 16];
-    let (length, _) = message::receive(&ours, &mut bytes).map_err(Step::Fork.failed())?;
-    // The channel closes by itself when exec succeeds.
-    match Failed::decode(&bytes[..length]) {
-        Some(failed) => Err(failed),
-        None if guarded.is_some() => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
-        None => Ok(child),
+
+    /// Waits until it has become the command.
+    ///
+    /// While it does, no link in its `/proc` can be followed: the process is still this program
+    /// then, and a command, or the interpreter it names, that is a link to `/proc/self/exe` would
+    /// be this program's own file on the host, by a mount that was never sealed (CVE-2019-5736).
+    fn start(
+        self,
+        slave: Option<BorrowedFd<'_>>,
+        processes: Option<&OwnedFd>,
+    ) -> Result<Child, Failed> {
+        let Forked {
+            child,
+            channel,
+            unmapped,
+        } = self;
+        let guarded = processes.filter(|_| hold::at_exec(child.pid).is_ok());
+        if let (Some(processes), None) = (processes, guarded) {
+            // Somebody traces it already, or this host lets nobody: Landlock is left to guard the
+            // file.
+            mount::follow_links(processes).map_err(Step::Fork.failed())?;
+        }
+        if unmapped {
+            let pid = child.pid.as_raw_nonzero().get();
+            identity::map_all(pid).map_err(Step::Identity.failed())?;
+        }
+        let descriptors: Vec<_> = slave.into_iter().collect();
+        message::send(&channel, b"g", &descriptors).map_err(Step::Fork.failed())?;
+        if let Some(processes) = guarded
+            && hold::wait(child.pid).map_err(Step::Fork.failed())? == hold::Reached::Exec
+        {
+            mount::follow_links(processes).map_err(Step::Fork.failed())?;
+            hold::release(child.pid).map_err(Step::Fork.failed())?;
+            return Ok(child);
+        }
+        let mut bytes = [0; 16];
+        let (length, _) = message::receive(&channel, &mut bytes).map_err(Step::Fork.failed())?;
+        // The channel closes by itself when exec succeeds.
+        match Failed::decode(&bytes[..length]) {
+            Some(failed) => Err(failed),
+            None if guarded.is_some() => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
+            None => Ok(child),
+        }
     }
 }
 

@@ -83,10 +83,10 @@ pub fn launch_after(
         if let Some(donor) = &donor {
             donor.check(policy)?;
         }
+        let places = scratch::places(policy, &facts);
+        let slot = donor.is_none().then(|| scratch::choose(&places));
+        facts.slot = slot.map(|slot| slot.to_string()).unwrap_or_default();
         let mut leftovers = Leftovers::default();
-        if donor.is_none() {
-            (facts.slot, leftovers) = scratch::choose(&scratch::places(policy, &facts));
-        }
         let attempted = attempt(
             policy,
             &facts,
@@ -94,6 +94,12 @@ pub fn launch_after(
             &mut enforcer,
             &mask,
             &mut || before.take().map_or(Ok(()), |before| before()),
+            &mut |control| {
+                if let Some(slot) = slot {
+                    leftovers = Leftovers::beside(slot, &places);
+                    leftovers.steps_while(|| !message::waiting(control));
+                }
+            },
         );
         match attempted? {
             // The run we wanted to join ended meanwhile.
@@ -218,6 +224,7 @@ fn attempt(
     enforcer: &mut Enforcer,
     mask: &Blocked,
     before: &mut dyn FnMut() -> io::Result<()>,
+    meanwhile: &mut dyn FnMut(&OwnedFd),
 ) -> Result<Option<Started>, LaunchError> {
     let task = task(policy, facts, donor.is_some(), enforcer, mask)?;
     let channels = Channels::new(policy, donor.is_some())?;
@@ -248,6 +255,7 @@ fn attempt(
     }
     // One that has failed already does not hear it; it has said why.
     let _ = message::send(&control, control::GO, &[]);
+    meanwhile(&control);
     let failed = match control::receive(&control) {
         Ok(Report::Ready(descriptors)) => {
             return Ok(Some(Started {
@@ -331,6 +339,7 @@ fn task(
         hostname: (!joined).then(|| policy.name.as_str().to_owned()),
         network,
         terminal: policy.terminal,
+        wait_for_limits: enforcer.needs_placing(),
         prepared: Prepared {
             command: command(policy)?,
             filter: seccomp::filter(),

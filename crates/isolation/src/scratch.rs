@@ -2,12 +2,13 @@
 //!
 //! An overlay wants an empty directory beside its layer, fills it with bookkeeping, and leaves that
 //! behind. Removing it is the slowest thing a launch could do, so there are several slots in each
-//! place where an overlay is: a run mounts on a clean one, and tidies the others while its command
-//! runs.
+//! place where an overlay is: a run mounts on a clean one, and tidies the others while its init
+//! makes the mounts, and while its command runs.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::cell::Cell;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{AtFlags, CWD, Mode, unlinkat};
 use sandbox_model::WorkspaceMount;
@@ -16,10 +17,7 @@ use crate::facts::Facts;
 use crate::policy::Policy;
 
 /// How many slots there are at most.
-const MOST: usize = 16;
-
-/// How many of them stay when they are tidied: one to mount on, one to tidy.
-const KEPT: usize = 2;
+const MOST: usize = 8;
 
 /// A disk that takes longer than this for one step is busy with something else.
 const SLOW: Duration = Duration::from_micros(500);
@@ -51,30 +49,30 @@ pub(crate) fn places(policy: &Policy, facts: &Facts) -> Vec<PathBuf> {
     workspace.into_iter().chain(home).collect()
 }
 
-/// The slot for a run that mounts afresh, and the slots it leaves to be tidied. No overlay of the
-/// sandbox may be mounted.
-pub(crate) fn choose(places: &[PathBuf]) -> (String, Leftovers) {
-    let mut dirty: BTreeSet<usize> = places.iter().flat_map(|place| dirty_slots(place)).collect();
-    let clean = (0..MOST).find(|slot| !dirty.contains(slot));
-    let chosen = clean.unwrap_or_else(|| {
+/// The slot for a run that mounts afresh. No overlay of the sandbox may be mounted.
+pub(crate) fn choose(places: &[PathBuf]) -> usize {
+    // Any will do, but not always the same: a filesystem looks long for room where much was let go
+    // of lately.
+    let first = chance() % MOST;
+    let clean = (first..first + MOST)
+        .map(|slot| slot % MOST)
+        .find(|slot| places.iter().all(|place| !is_dirty(place, *slot)));
+    clean.unwrap_or_else(|| {
         // Runs came faster than they could be tidied up after, or were killed.
-        let mut first = Leftovers::of(places, [0]);
-        while first.step() {}
-        dirty.remove(&0);
-        0
-    });
-    (chosen.to_string(), Leftovers::of(places, dirty))
+        let mut leftovers = Leftovers::of(places, [first]);
+        while leftovers.step() {}
+        first
+    })
 }
 
-fn dirty_slots(place: &Path) -> Vec<usize> {
-    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| {
-            let bookkeeping = entry.path().join(BOOKKEEPING);
-            bookkeeping.symlink_metadata().is_ok()
-        })
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
+fn chance() -> usize {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| now.subsec_micros() as usize)
+}
+
+fn is_dirty(place: &Path, slot: usize) -> bool {
+    let bookkeeping = place.join(slot.to_string()).join(BOOKKEEPING);
+    bookkeeping.symlink_metadata().is_ok()
 }
 
 /// Slots to be tidied, step by step.
@@ -93,13 +91,19 @@ struct Step {
 }
 
 impl Leftovers {
+    /// What runs before left in `places`, where this one mounts on `chosen`.
+    pub(crate) fn beside(chosen: usize, places: &[PathBuf]) -> Leftovers {
+        let dirty = |slot: &usize| places.iter().any(|place| is_dirty(place, *slot));
+        let others = (0..MOST).filter(|slot| *slot != chosen);
+        Leftovers::of(places, others.filter(dirty))
+    }
+
     fn of(places: &[PathBuf], slots: impl IntoIterator<Item = usize>) -> Leftovers {
         let mut steps = VecDeque::new();
         for number in slots {
             for place in places {
                 let slot = place.join(number.to_string());
-                let rest = (number >= KEPT).then_some(("", AtFlags::REMOVEDIR));
-                steps.extend(LEFT.into_iter().chain(rest).map(|(name, how)| Step {
+                steps.extend(LEFT.into_iter().map(|(name, how)| Step {
                     slot: slot.clone(),
                     name,
                     how,
@@ -110,14 +114,16 @@ impl Leftovers {
         Leftovers { steps, due }
     }
 
-    /// Takes steps for as long as there is nothing else to do, and none of them is slow.
+    /// Takes steps for as long as there is nothing else to do.
     pub(crate) fn steps_while(&mut self, idle: impl Fn() -> bool) {
-        while idle() {
-            let begin = Instant::now();
-            if !self.step() || begin.elapsed() > SLOW {
-                return;
-            }
-        }
+        while idle() && self.step() {}
+    }
+
+    /// Takes steps like that, but none after one that was slow.
+    pub(crate) fn quick_steps_while(&mut self, idle: impl Fn() -> bool) {
+        let begin = Cell::new(Instant::now());
+        let quick = || begin.replace(Instant::now()).elapsed() < SLOW;
+        self.steps_while(|| quick() && idle());
     }
 
     /// When to take the next step, where a command leaves time for it.
@@ -183,33 +189,46 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn mount(place: &Path, slot: &str) {
-        let volatile = place.join(slot).join("work/incompat/volatile");
+    fn mount(place: &Path, slot: usize) {
+        let slot = place.join(slot.to_string());
+        let volatile = slot.join("work/incompat/volatile");
         std::fs::create_dir_all(&volatile).unwrap();
         std::fs::write(volatile.join("dirty"), "").unwrap();
         for closed in ["work/incompat/volatile", "work/incompat", "work"] {
             let nothing = std::fs::Permissions::from_mode(0o000);
-            std::fs::set_permissions(place.join(slot).join(closed), nothing).unwrap();
+            std::fs::set_permissions(slot.join(closed), nothing).unwrap();
         }
-    }
-
-    fn is_clean(place: &Path, slot: &str) -> bool {
-        place.join(slot).join("work").symlink_metadata().is_err()
     }
 
     #[test]
-    fn slots_take_turns_and_the_other_is_tidied() {
+    fn a_run_gets_a_clean_slot_and_the_others_are_tidied() {
         let directory = tempfile::tempdir().unwrap();
         let places = [directory.path().to_owned()];
-        for expected in ["0", "1", "0", "1"] {
-            let (slot, mut leftovers) = choose(&places);
-            assert_eq!(slot, expected);
-            mount(directory.path(), &slot);
-            while leftovers.step() {}
+        let mut dirty = None;
+        for _ in 0..4 {
+            let slot = choose(&places);
+            assert_ne!(Some(slot), dirty);
+            mount(directory.path(), slot);
+            let mut leftovers = Leftovers::beside(slot, &places);
+            assert_eq!(leftovers.due().is_some(), dirty.is_some());
+            leftovers.steps_while(|| true);
             assert_eq!(leftovers.due(), None);
-            let other = if slot == "0" { "1" } else { "0" };
-            assert!(is_clean(directory.path(), other));
+            let still: Vec<usize> = (0..MOST)
+                .filter(|slot| is_dirty(&places[0], *slot))
+                .collect();
+            assert_eq!(still, [slot]);
+            dirty = Some(slot);
         }
+    }
+
+    #[test]
+    fn a_slot_is_clean_only_if_it_is_in_every_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let places = [directory.path().join("a"), directory.path().join("b")];
+        for slot in 1..MOST {
+            mount(&places[slot % 2], slot);
+        }
+        assert_eq!(choose(&places), 0);
     }
 
     #[test]
@@ -217,39 +236,31 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let places = [directory.path().join("a"), directory.path().join("b")];
         for slot in 0..MOST {
-            mount(&places[slot % 2], &slot.to_string());
+            mount(&places[slot % 2], slot);
+            let volatile = places[slot % 2].join(format!("{slot}/work/incompat/volatile"));
+            std::fs::write(volatile.join("unexpected"), "").unwrap();
         }
-        std::fs::write(places[0].join("0/work/incompat/volatile/unexpected"), "").unwrap();
-        let (slot, mut leftovers) = choose(&places);
-        assert_eq!(slot, "0");
-        assert!(places.iter().all(|place| is_clean(place, "0")));
-        assert!(leftovers.due().is_some());
-        while leftovers.step() {}
-        for slot in 1..MOST {
-            assert!(
-                places
-                    .iter()
-                    .all(|place| is_clean(place, &slot.to_string()))
-            );
-        }
+        let slot = choose(&places);
+        assert!(places.iter().all(|place| !is_dirty(place, slot)));
+        let mut leftovers = Leftovers::beside(slot, &places);
+        leftovers.steps_while(|| true);
+        let tidy = |place: &PathBuf| (0..MOST).all(|slot| !is_dirty(place, slot));
+        assert!(places.iter().all(tidy));
     }
 
     #[test]
-    fn what_is_left_while_there_is_no_time_stays_for_the_next_run() {
+    fn what_there_is_no_time_for_stays_for_the_next_run() {
         let directory = tempfile::tempdir().unwrap();
         let places = [directory.path().to_owned()];
-        mount(directory.path(), "0");
-        let (slot, mut leftovers) = choose(&places);
+        let first = choose(&places);
+        mount(directory.path(), first);
+        let second = choose(&places);
+        let mut leftovers = Leftovers::beside(second, &places);
         leftovers.steps_while(|| false);
-        mount(directory.path(), &slot);
-        let (next, mut leftovers) = choose(&places);
-        assert_eq!((slot.as_str(), next.as_str()), ("1", "2"));
-        while leftovers.step() {}
-        assert!(is_clean(directory.path(), "0") && is_clean(directory.path(), "1"));
-        mount(directory.path(), &next);
-        let (_, mut leftovers) = choose(&places);
-        while leftovers.step() {}
-        let left = std::fs::read_dir(directory.path()).unwrap().count();
-        assert_eq!(left, KEPT, "no more slots than are needed stay");
+        leftovers.quick_steps_while(|| false);
+        assert!(leftovers.due().is_some() && is_dirty(&places[0], first));
+        mount(directory.path(), second);
+        let third = choose(&places);
+        assert!(![first, second].contains(&third));
     }
 }

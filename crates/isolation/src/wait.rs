@@ -135,7 +135,8 @@ impl Run {
         let mut over_size = None;
         // A command takes a moment at least.
         let control = &self.control;
-        self.leftovers.steps_while(|| !message::waiting(control));
+        self.leftovers
+            .quick_steps_while(|| !message::waiting(control));
         let status = loop {
             let due = [self.enforcer.next_check(), self.leftovers.due()];
             if self.wake(&signals, due.into_iter().flatten().min())? {
