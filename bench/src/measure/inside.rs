@@ -13,7 +13,7 @@ use crate::stage::{Filesystem, Stage, StageError};
 use crate::timing::median;
 use crate::tree::{Git, plant, sandbox_of};
 
-const TURNS: usize = 8;
+const TURNS: usize = 12;
 const PASSES: usize = 6;
 
 #[derive(Default)]
