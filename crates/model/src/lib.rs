@@ -1,5 +1,5 @@
 //! The vocabulary every other crate speaks: names, paths, entries, change sets, settings and
-//! history records.
+//! history records of sandboxes; sessions, executions and templates of the control plane.
 //!
 //! Pure data: nothing here opens a file, reads a clock or an environment variable. What can be
 //! decided from values alone (is this a valid name, does this limit parse, is this path beneath
@@ -9,21 +9,33 @@
 pub mod backend;
 pub mod change;
 pub mod entry;
+pub mod execution;
 pub mod failure;
 pub mod history;
+pub mod id;
 pub mod mount;
 pub mod name;
 pub mod path;
+pub mod resources;
+pub mod runtime;
+pub mod session;
 pub mod settings;
 pub mod size;
+pub mod template;
 
 pub use backend::{BackendChoice, BackendKind};
 pub use change::{Change, ChangeKind, ChangeSet, Flag};
 pub use entry::{Entry, EntryKind, Fingerprint, Timestamp};
+pub use execution::{Execution, ExecutionEvent, ExecutionResult, ExecutionStatus, Language};
 pub use failure::{Class, Failure};
 pub use history::{HistoryRecord, Operation, Outcome};
+pub use id::{ArtifactId, ExecutionId, KeyId, NodeId, RequestId, SessionId, TemplateId};
 pub use mount::{OverlayXattr, WorkspaceMount};
 pub use name::SandboxName;
 pub use path::RelPath;
+pub use resources::{Cpu, Quantity, Resources};
+pub use runtime::RuntimeKind;
+pub use session::{Session, SessionEvent, SessionMode, SessionStatus};
 pub use settings::{EnvVar, Exposure, HostPattern, Limits, Network, PublishedPort, Settings, Wall};
 pub use size::ByteSize;
+pub use template::Template;
