@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use sandbox_isolation::launch::{Ended, LaunchError};
 use sandbox_isolation::network::Refused;
-use sandbox_isolation::{Home, Policy, Run, Runs, Terminal, environment, launch_after};
+use sandbox_isolation::{
+    Home, Identity, Policy, Root, Run, Runs, Terminal, environment, launch_after,
+};
 use sandbox_model::{ByteSize, Class, Operation, Outcome, Settings, WorkspaceMount};
 use sandbox_workspace::sandbox::SandboxError;
 use sandbox_workspace::{Sandbox, base};
@@ -208,6 +210,8 @@ fn policy(sandbox: &Sandbox, workload: &Workload) -> Result<Policy, Problem> {
         command: workload.command.clone(),
         terminal: workload.terminal,
         layer,
+        root: Root::Host,
+        identity: Identity::Own,
     })
 }
 

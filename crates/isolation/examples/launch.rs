@@ -4,7 +4,9 @@
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use sandbox_isolation::{Home, LaunchError, Policy, Runs, Status, Terminal, environment, launch};
+use sandbox_isolation::{
+    Home, Identity, LaunchError, Policy, Root, Runs, Status, Terminal, environment, launch,
+};
 use sandbox_model::{Failure, Network, OverlayXattr, Settings, WorkspaceMount};
 
 fn main() -> std::process::ExitCode {
@@ -55,6 +57,8 @@ fn main() -> std::process::ExitCode {
         command: words.collect(),
         terminal: Terminal::Inherit,
         layer: state.join("upper"),
+        root: Root::Host,
+        identity: Identity::Own,
     };
     let lock = std::fs::File::open(&state).expect("the state directory");
     let outcome = launch(&policy, &Runs::open(&state.join("runs")), lock.as_fd());

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -12,13 +12,15 @@ use sandbox_linux::seccomp::{self, Instruction};
 use sandbox_linux::signal::{self, Mask};
 use sandbox_linux::{capabilities, exec, message, terminal};
 
+use crate::control;
+use crate::order::{self, Order};
 use crate::step::{Failed, Step};
 
 /// All that the command's process needs, made ready before the fork.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The program.
-    pub command: exec::Command,
+    /// The program; none where an [`Order`] brings it.
+    pub command: Option<exec::Command>,
     /// The system-call filter.
     pub filter: Vec<Instruction>,
     /// Working directories, the best first.
@@ -42,33 +44,98 @@ pub fn become_it(prepared: &Prepared, channel: BorrowedFd<'_>) -> Result<Infalli
     rustix::thread::set_no_new_privs(true)
         .map_err(|error| Step::Privileges.failed()(error.into()))?;
     seccomp::attach(&prepared.filter).map_err(Step::Filter.failed())?;
-    if let Some(slave) = await_init(channel)? {
+    let word = await_init(prepared, channel)?;
+    if let Some(slave) = &word.slave {
         terminal::take_over(slave.as_fd()).map_err(Step::Terminal.failed())?;
     }
     rustix::process::umask(prepared.umask);
-    enter_directory(&prepared.directories).map_err(Step::Directory.failed())?;
+    let directories = word.directory.iter().chain(&prepared.directories);
+    enter_directory(directories).map_err(Step::Directory.failed())?;
     limit(&prepared.limits).map_err(Step::Limits.failed())?;
     own_devices().map_err(Step::Privileges.failed())?;
     let domain = domain(prepared).map_err(Step::Landlock.failed())?;
     capabilities::drop_all().map_err(Step::Privileges.failed())?;
     domain.enter().map_err(Step::Landlock.failed())?;
     exec::close_on_exec_from(3).map_err(Step::Privileges.failed())?;
+    if let Some(extra) = &word.extra {
+        exec::keep_at_exec(extra.as_fd()).map_err(Step::Privileges.failed())?;
+    }
     // Where there is no PID namespace, this is what ends the command with its init.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Step::Lifeline.failed()(error.into()))?;
     signal::default_action(Signal::PIPE.as_raw());
     signal::restore(&prepared.mask).map_err(Step::Privileges.failed())?;
-    prepared.command.exec().map_err(Step::Exec.failed())
+    let command = word.command.as_ref().or(prepared.command.as_ref());
+    let command = command.ok_or_else(|| Step::Exec.failed()(io::ErrorKind::NotFound.into()))?;
+    command.exec().map_err(Step::Exec.failed())
+}
+
+impl Prepared {
+    /// How long the launcher's word can be.
+    pub fn longest_word(&self) -> usize {
+        match self.command {
+            Some(_) => control::GO.len(),
+            None => control::GO.len() + order::MOST,
+        }
+    }
+}
+
+/// What came with the word to go on.
+#[derive(Default)]
+struct Word {
+    /// The other end of a new terminal.
+    slave: Option<OwnedFd>,
+    /// The command, where it was not known before.
+    command: Option<exec::Command>,
+    /// Its working directory.
+    directory: Option<PathBuf>,
+    /// A descriptor that it gets beside the three usual ones.
+    extra: Option<OwnedFd>,
 }
 
 /// Waits for the init's word: everything is made, the maps are written, and the exec is watched.
-/// With it comes the terminal, where there is a new one.
-fn await_init(channel: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Failed> {
-    match message::receive(channel, &mut [0; 1]) {
-        Ok((1, mut descriptors)) => Ok(descriptors.pop()),
-        Ok(_) => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
-        Err(error) => Err(Step::Fork.failed()(error)),
+fn await_init(prepared: &Prepared, channel: BorrowedFd<'_>) -> Result<Word, Failed> {
+    let broken = || Step::Fork.failed()(io::ErrorKind::BrokenPipe.into());
+    let mut bytes = vec![0; prepared.longest_word()];
+    let (length, mut descriptors) =
+        message::receive(channel, &mut bytes).map_err(Step::Fork.failed())?;
+    let order = bytes[..length]
+        .strip_prefix(control::GO)
+        .ok_or_else(broken)?;
+    if prepared.command.is_some() {
+        return Ok(Word {
+            slave: descriptors.pop(),
+            ..Word::default()
+        });
     }
+    let order = Order::decode(order).ok_or_else(broken)?;
+    let extra = take_streams(descriptors).map_err(Step::Fork.failed())?;
+    let mut env = order.env;
+    if let (Some(name), Some(extra)) = (order.extra, &extra) {
+        env.push((name, extra.as_raw_fd().to_string().into()));
+    }
+    let command = exec::Command::new(&order.command, &env).map_err(Step::Exec.failed())?;
+    Ok(Word {
+        slave: None,
+        command: Some(command),
+        directory: Some(order.cwd),
+        extra,
+    })
+}
+
+/// Makes the first three the usual streams; the fourth, if there is one, is given back.
+fn take_streams(descriptors: Vec<OwnedFd>) -> io::Result<Option<OwnedFd>> {
+    let mut descriptors = descriptors.into_iter();
+    if let Some(stdin) = descriptors.next() {
+        rustix::stdio::dup2_stdin(stdin)?;
+    }
+    if let Some(stdout) = descriptors.next() {
+        rustix::stdio::dup2_stdout(stdout)?;
+    }
+    if let Some(stderr) = descriptors.next() {
+        rustix::stdio::dup2_stderr(stderr)?;
+    }
+    Ok(descriptors.next())
 }
 
 /// The usual stream is the host's null device, opened through the host's writable mount: root
@@ -117,7 +184,7 @@ fn memory_device(found: rustix::fs::Stat) -> Option<&'static str> {
 }
 
 /// By path and only now: a working directory from before the mounts is the raw source.
-fn enter_directory(directories: &[PathBuf]) -> io::Result<()> {
+fn enter_directory<'d>(directories: impl Iterator<Item = &'d PathBuf>) -> io::Result<()> {
     let mut outcome = Err(io::ErrorKind::NotFound.into());
     for directory in directories {
         outcome = rustix::process::chdir(directory).map_err(io::Error::from);

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use sandbox_linux::message;
+use sandbox_linux::usage::{self, Usage};
 
 use crate::launch::Status;
 use crate::step::{ENCODED, Failed};
@@ -17,11 +18,17 @@ pub enum Report {
     Ready(Vec<OwnedFd>),
     /// A step failed; nothing runs.
     Failed(Failed),
-    /// The command ended.
-    Ended(Status),
+    /// The command ended, and everything inside with it has used this much.
+    Ended(Status, Usage),
     /// The init is gone.
     Gone,
 }
+
+/// The longest of them.
+const LONGEST: usize = {
+    let (failed, ended) = (1 + ENCODED, 5 + usage::ENCODED);
+    if failed > ended { failed } else { ended }
+};
 
 const JOINED: u8 = b'J';
 const READY: u8 = b'R';
@@ -49,13 +56,13 @@ pub fn send_failed(control: impl AsFd, failed: &Failed) -> io::Result<()> {
     message::send(control, &bytes, &[])
 }
 
-/// Says how the command ended.
-pub fn send_ended(control: impl AsFd, status: Status) -> io::Result<()> {
+/// Says how the command ended, and what was used.
+pub fn send_ended(control: impl AsFd, status: Status, usage: Usage) -> io::Result<()> {
     let bytes = match status {
         Status::Exited(code) => with_number(EXITED, code),
         Status::Signalled(signal) => with_number(SIGNALLED, signal),
     };
-    message::send(control, &bytes, &[])
+    message::send(control, &[&bytes[..], &usage.encode()].concat(), &[])
 }
 
 fn with_number(kind: u8, number: i32) -> [u8; 5] {
@@ -66,14 +73,15 @@ fn with_number(kind: u8, number: i32) -> [u8; 5] {
 
 /// The next report.
 pub fn receive(control: impl AsFd) -> io::Result<Report> {
-    let mut bytes = [0; 1 + ENCODED];
+    let mut bytes = [0; LONGEST];
     let (length, mut descriptors) = message::receive(control, &mut bytes)?;
     let number = || i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+    let usage = || Usage::decode(&bytes[5..length.max(5)]);
     match bytes[0] {
         _ if length == 0 => Ok(Report::Gone),
         READY => Ok(Report::Ready(descriptors)),
-        EXITED => Ok(Report::Ended(Status::Exited(number()))),
-        SIGNALLED => Ok(Report::Ended(Status::Signalled(number()))),
+        EXITED => Ok(Report::Ended(Status::Exited(number()), usage())),
+        SIGNALLED => Ok(Report::Ended(Status::Signalled(number()), usage())),
         JOINED if !descriptors.is_empty() => {
             Ok(Report::Joined(number(), descriptors.swap_remove(0)))
         }

@@ -1,5 +1,6 @@
 //! What a plan needs to know of the host.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,8 +8,8 @@ use sandbox_linux::mount::MountPoint;
 use sandbox_model::OverlayXattr;
 
 use crate::home::{self, HomeFacts};
-use crate::launch::LaunchError;
-use crate::policy::Policy;
+use crate::launch::{self, LaunchError};
+use crate::policy::{Policy, Root};
 
 /// The host, as far as it decides about mounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +30,23 @@ pub struct Facts {
     pub exposed: Vec<Exposed>,
     /// The repository that a git worktree's `.git` file points to.
     pub repository: Option<PathBuf>,
+    /// What of the host a root of its own shows.
+    pub system: Vec<(OsString, TopLevel)>,
 }
+
+/// Something in the host's `/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TopLevel {
+    /// A directory.
+    Directory,
+    /// A link that leads there.
+    Link(PathBuf),
+}
+
+/// What in `/` is the machine's system; everything else is its people's, or of the moment.
+const SYSTEM: [&str; 11] = [
+    "bin", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "opt", "sbin", "usr",
+];
 
 impl Facts {
     /// Where overlays of ours keep their marks.
@@ -78,7 +95,31 @@ pub fn look(policy: &Policy) -> Result<Facts, LaunchError> {
         hidden: hidden(policy)?,
         exposed: exposed(policy)?,
         repository: repository(&policy.source),
+        system: match policy.root {
+            Root::Host => Vec::new(),
+            Root::Built => system()?,
+        },
     })
+}
+
+fn system() -> Result<Vec<(OsString, TopLevel)>, LaunchError> {
+    let failed = launch::step("look at /");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/").map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
+        let (name, kind) = (entry.file_name(), entry.file_type().map_err(&failed)?);
+        if !SYSTEM.iter().any(|system| name == *system) {
+            continue;
+        }
+        if kind.is_dir() {
+            found.push((name, TopLevel::Directory));
+        } else if kind.is_symlink() {
+            let target = std::fs::read_link(entry.path()).map_err(&failed)?;
+            found.push((name, TopLevel::Link(target)));
+        }
+    }
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(found)
 }
 
 fn hidden(policy: &Policy) -> Result<Vec<Hidden>, LaunchError> {

@@ -11,9 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, leave};
+use sandbox_linux::identity::Ids;
 use sandbox_linux::network::{self, IpVersion};
 use sandbox_linux::signal::{self, Signals};
-use sandbox_linux::{hold, identity, message, mount, terminal};
+use sandbox_linux::{hold, identity, message, mount, terminal, usage};
 
 use crate::command::{Prepared, become_it};
 use crate::control;
@@ -33,8 +34,8 @@ pub struct Task {
     pub host: Host,
     /// We are real root: the command gets the user namespace, not the init.
     pub privileged: bool,
-    /// Uid and gid to map, when the init is in a new user namespace.
-    pub map: Option<(u32, u32)>,
+    /// Who to be inside and who it is outside, when the init is in a new user namespace.
+    pub map: Option<(Ids, Ids)>,
     /// The hostname inside, when the UTS namespace is new.
     pub hostname: Option<String>,
     /// The isolated network, if it is.
@@ -76,11 +77,56 @@ pub fn run(task: &Task, control: &OwnedFd, door: Option<OwnedFd>) -> i32 {
     i32::from(outcome.is_err())
 }
 
-fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
-    lifeline(control).map_err(Step::Lifeline.failed())?;
-    if let Some((uid, gid)) = task.map {
-        identity::map_self(uid, gid).map_err(Step::Identity.failed())?;
+/// Runs as process 1 and makes the sandbox, but starts no command in it: `body` does as it likes.
+pub fn keep(task: &Task, control: OwnedFd, body: impl FnOnce() -> i32) -> i32 {
+    let made = || -> Result<(), Failed> {
+        arrive(task, &control)?;
+        perform(&task.plan, task.host)?;
+        settle(task)?;
+        await_launcher(&control, &mut [0; 1])?;
+        control::send_ready(&control, &[]).map_err(Step::Lifeline.failed())
+    };
+    match made() {
+        Ok(()) => body(),
+        Err(failed) => {
+            let _ = control::send_failed(&control, &failed);
+            1
+        }
     }
+}
+
+/// Ties this process to the launcher, and becomes whom it is to be.
+fn arrive(task: &Task, control: &OwnedFd) -> Result<(), Failed> {
+    lifeline(control).map_err(Step::Lifeline.failed())?;
+    if let Some((inside, outside)) = task.map {
+        identity::map_self(inside, outside).map_err(Step::Identity.failed())?;
+    }
+    // Modes of what is made here are meant exactly.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    Ok(())
+}
+
+/// What else belongs to the sandbox beside its mounts.
+fn settle(task: &Task) -> Result<Vec<OwnedFd>, Failed> {
+    if let Some(name) = &task.hostname {
+        identity::set_hostname(name).map_err(Step::Hostname.failed())?;
+    }
+    let listeners = task.network.as_ref().map(listen).transpose()?;
+    Ok(listeners.unwrap_or_default())
+}
+
+/// The launcher's word, when it has put the limits in place and done what else is to be done before.
+fn await_launcher(control: &OwnedFd, word: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Failed> {
+    let (length, descriptors) = message::receive(control, word).map_err(Step::Limits.failed())?;
+    if length == 0 {
+        // It is gone, and this process about to be killed.
+        leave(1);
+    }
+    Ok((length, descriptors))
+}
+
+fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
+    arrive(task, control)?;
     let namespaces = match task.privileged {
         true => Namespaces::NEWUSER,
         false => Namespaces::empty(),
@@ -92,31 +138,21 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
     let fork = || Forked::new(&task.prepared, namespaces);
     // It gets ready while the mounts are made.
     let early = (!task.wait_for_limits).then(fork).transpose()?;
-    // Modes of what is made here are meant exactly.
-    rustix::process::umask(rustix::fs::Mode::empty());
     let processes = perform(&task.plan, task.host)?;
-    if let Some(name) = &task.hostname {
-        identity::set_hostname(name).map_err(Step::Hostname.failed())?;
-    }
-    let listeners = task
-        .network
-        .as_ref()
-        .map(listen)
-        .transpose()?
-        .unwrap_or_default();
+    let listeners = settle(task)?;
     let terminal = match task.terminal {
         Terminal::Inherit => None,
         Terminal::New => Some(open_terminal().map_err(Step::Terminal.failed())?),
     };
-    // The launcher has put the limits in place, and done what else is to be done before.
-    let (word, _) = message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
-    if word == 0 {
-        // It is gone, and this process about to be killed.
-        leave(1);
-    }
+    let mut word = vec![0; task.prepared.longest_word()];
+    let (length, streams) = await_launcher(control, &mut word)?;
     let forked = early.map_or_else(fork, Ok)?;
     let slave = terminal.as_ref().map(|terminal| terminal.slave.as_fd());
-    let command = forked.start(slave, processes.as_ref())?;
+    let descriptors: Vec<_> = slave
+        .into_iter()
+        .chain(streams.iter().map(AsFd::as_fd))
+        .collect();
+    let command = forked.start(&word[..length], &descriptors, processes.as_ref())?;
     let mut descriptors = vec![command.pidfd.as_fd()];
     descriptors.extend(terminal.as_ref().map(|terminal| terminal.master.as_fd()));
     descriptors.extend(listeners.iter().map(AsFd::as_fd));
@@ -134,7 +170,8 @@ pub fn run_alone(task: &Alone, control: &OwnedFd) -> i32 {
         if task.wait_for_limits {
             message::receive(control, &mut [0; 1]).map_err(Step::Limits.failed())?;
         }
-        let command = Forked::new(&task.prepared, Namespaces::empty())?.start(None, None)?;
+        let forked = Forked::new(&task.prepared, Namespaces::empty())?;
+        let command = forked.start(control::GO, &[], None)?;
         control::send_ready(control, &[command.pidfd.as_fd()]).map_err(Step::Lifeline.failed())?;
         Ok(command)
     };
@@ -142,7 +179,7 @@ pub fn run_alone(task: &Alone, control: &OwnedFd) -> i32 {
         Err(failed) => control::send_failed(control, &failed),
         Ok(command) => reap(command.pid).and_then(|status| {
             end_orphans();
-            control::send_ended(control, status)
+            control::send_ended(control, status, usage::of_children().unwrap_or_default())
         }),
     };
     i32::from(outcome.is_err())
@@ -249,14 +286,15 @@ impl Forked {
         })
     }
 
-    /// Waits until it has become the command.
+    /// Passes the launcher's word on, and waits until it has become the command.
     ///
     /// While it does, no link in its `/proc` can be followed: the process is still this program
     /// then, and a command, or the interpreter it names, that is a link to `/proc/self/exe` would
     /// be this program's own file on the host, by a mount that was never sealed (CVE-2019-5736).
     fn start(
         self,
-        slave: Option<BorrowedFd<'_>>,
+        word: &[u8],
+        descriptors: &[BorrowedFd<'_>],
         processes: Option<&OwnedFd>,
     ) -> Result<Child, Failed> {
         let Forked {
@@ -274,8 +312,7 @@ impl Forked {
             let pid = child.pid.as_raw_nonzero().get();
             identity::map_all(pid).map_err(Step::Identity.failed())?;
         }
-        let descriptors: Vec<_> = slave.into_iter().collect();
-        message::send(&channel, b"g", &descriptors).map_err(Step::Fork.failed())?;
+        message::send(&channel, word, descriptors).map_err(Step::Fork.failed())?;
         if let Some(processes) = guarded
             && hold::wait(child.pid).map_err(Step::Fork.failed())? == hold::Reached::Exec
         {
@@ -303,7 +340,7 @@ fn serve(command: &Child, control: &OwnedFd, door: Option<OwnedFd>) -> io::Resul
     // that the launcher has a use for.
     signal::kill_all_others();
     while let Ok(_) | Err(rustix::io::Errno::INTR) = rustix::process::wait(WaitOptions::empty()) {}
-    control::send_ended(control, status)
+    control::send_ended(control, status, usage::of_children().unwrap_or_default())
 }
 
 /// Waits for every child and grandchild until the command itself has ended.

@@ -4,12 +4,14 @@
 //! for the one message that says that the command runs. What can be known before the clone is done
 //! before it, so that errors are told in full and the init has little to do.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use rustix::fs::{FileType, Mode};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone};
+use sandbox_linux::identity::Ids;
 use sandbox_linux::signal::{self, Mask};
 use sandbox_linux::{exec, message, seccomp};
 use sandbox_model::{Network, Wall};
@@ -24,7 +26,7 @@ use crate::limits::Enforcer;
 use crate::network::{self, Doors, Gate, PROXY_PORT, Published, proxy_variables};
 use crate::perform::Host;
 use crate::plan;
-use crate::policy::{Policy, Terminal};
+use crate::policy::{Identity, Policy, Terminal};
 use crate::runs::{Donor, LaunchLock, LiveRun, Record, Runs};
 use crate::scratch::{self, Leftovers};
 use crate::step::Failed;
@@ -226,7 +228,8 @@ fn attempt(
     before: &mut dyn FnMut() -> io::Result<()>,
     meanwhile: &mut dyn FnMut(&OwnedFd),
 ) -> Result<Option<Started>, LaunchError> {
-    let task = task(policy, facts, donor.is_some(), enforcer, mask)?;
+    let command = Some(command(policy)?);
+    let task = task(policy, facts, command, donor.is_some(), enforcer, mask);
     let channels = Channels::new(policy, donor.is_some())?;
     let (init, ours) = match donor {
         None => fresh(policy, &task, channels)?,
@@ -288,6 +291,15 @@ fn gone(init: &Child) -> LaunchError {
 }
 
 fn fresh(policy: &Policy, task: &Task, channels: Channels) -> Result<(Child, Ends), LaunchError> {
+    let Channels { ours, theirs } = channels;
+    clone(namespaces(policy, task), Parent::Caller, ours, || {
+        init::run(task, &theirs.control, theirs.door)
+    })
+    .map_err(|error| explain::no_namespaces(&error))
+}
+
+/// The namespaces of a sandbox that joins nobody.
+pub(crate) fn namespaces(policy: &Policy, task: &Task) -> Namespaces {
     let mut namespaces = Namespaces::NEWNS
         | Namespaces::NEWPID
         | Namespaces::NEWIPC
@@ -299,20 +311,17 @@ fn fresh(policy: &Policy, task: &Task, channels: Channels) -> Result<(Child, End
     if matches!(policy.settings.network, Network::Isolated { .. }) {
         namespaces |= Namespaces::NEWNET;
     }
-    let Channels { ours, theirs } = channels;
-    clone(namespaces, Parent::Caller, ours, || {
-        init::run(task, &theirs.control, theirs.door)
-    })
-    .map_err(|error| explain::no_namespaces(&error))
+    namespaces
 }
 
-fn task(
+pub(crate) fn task(
     policy: &Policy,
     facts: &Facts,
+    command: Option<exec::Command>,
     joined: bool,
     enforcer: &Enforcer,
     mask: &Blocked,
-) -> Result<Task, LaunchError> {
+) -> Task {
     let plan = if joined {
         plan::joined(policy, facts)
     } else {
@@ -326,22 +335,16 @@ fn task(
             fresh: !joined,
         }),
     };
-    let ids = || {
-        (
-            rustix::process::geteuid().as_raw(),
-            rustix::process::getegid().as_raw(),
-        )
-    };
-    Ok(Task {
+    Task {
         host: if joined { Host::Sealed } else { Host::Open },
         privileged: facts.privileged,
-        map: (!facts.privileged && !joined).then(ids),
+        map: (!facts.privileged && !joined).then(|| ids(policy)),
         hostname: (!joined).then(|| policy.name.as_str().to_owned()),
         network,
         terminal: policy.terminal,
         wait_for_limits: enforcer.needs_placing(),
         prepared: Prepared {
-            command: command(policy)?,
+            command,
             filter: seccomp::filter(),
             directories: vec![policy.cwd.clone(), policy.source.clone()],
             writable: plan.writable.clone(),
@@ -351,7 +354,16 @@ fn task(
             limits: enforcer.own(),
         },
         plan,
-    })
+    }
+}
+
+/// Who the init is to be inside, and who it is outside.
+pub(crate) fn ids(policy: &Policy) -> (Ids, Ids) {
+    let outside = Ids::own();
+    match policy.identity {
+        Identity::Own => (outside, outside),
+        Identity::As(inside) => (inside, outside),
+    }
 }
 
 pub(crate) fn command(policy: &Policy) -> Result<exec::Command, LaunchError> {
@@ -368,8 +380,11 @@ pub(crate) fn command(policy: &Policy) -> Result<exec::Command, LaunchError> {
 }
 
 pub(crate) fn exec_error(policy: &Policy, source: io::Error) -> LaunchError {
-    let command = policy
-        .command
+    exec_error_of(&policy.command, source)
+}
+
+pub(crate) fn exec_error_of(command: &[OsString], source: io::Error) -> LaunchError {
+    let command = command
         .first()
         .map(|name| name.to_string_lossy().into_owned());
     LaunchError::Exec {

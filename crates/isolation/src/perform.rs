@@ -14,6 +14,7 @@ use sandbox_linux::mount::{self, Access, Depth, Layers, MountPoint, OverlayKind}
 use sandbox_model::OverlayXattr;
 
 use crate::devices::{self, Devices};
+use crate::own_root;
 use crate::plan::{Kernel, Mount, Operation, Plan};
 use crate::private_home::{self, Home};
 use crate::scratch;
@@ -61,7 +62,7 @@ pub fn perform(plan: &Plan, host: Host) -> Result<Option<OwnedFd>, Failed> {
 
 fn make(operation: &Operation) -> io::Result<Made> {
     Ok(match &operation.mount {
-        Mount::Scratch(_) | Mount::Cover(_) => Made::Later,
+        Mount::Scratch(_) | Mount::Cover(_) | Mount::Root(_) => Made::Later,
         Mount::Devices => Made::Devices(devices::make()?),
         Mount::Processes(_) => Made::Mount(mount::proc()?, None),
         Mount::Overlay {
@@ -136,6 +137,12 @@ impl Inside {
     }
 
     fn attach(&mut self, operation: &Operation, made: Made) -> io::Result<()> {
+        if let Mount::Root(entries) = &operation.mount {
+            let root = own_root::enter(entries)?;
+            self.root = open_root()?;
+            self.covers.push(root);
+            return Ok(());
+        }
         let kind = match &operation.mount {
             Mount::Bind { kind, .. } | Mount::Cover(kind) => *kind,
             _ => MountPoint::Directory,
@@ -220,9 +227,7 @@ impl Inside {
 
     fn finish(&mut self) -> io::Result<()> {
         for cover in self.covers.drain(..) {
-            if let Some(access) = restrict(&cover, Access::ReadOnly)? {
-                mount::restrict_attached(cover.as_fd(), access)?;
-            }
+            mount::restrict_alone(cover, Access::ReadOnly)?;
         }
         Ok(rustix::process::chdir("/")?)
     }

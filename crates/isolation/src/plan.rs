@@ -4,13 +4,14 @@
 //! at a path is that the deepest path that was named decides; so operations are sorted by depth and
 //! each covers what its ancestors put there. Performing a plan is [`crate::perform`]'s job.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use sandbox_linux::mount::{Access, MountPoint};
 use sandbox_model::{OverlayXattr, WorkspaceMount};
 
-use crate::facts::Facts;
-use crate::policy::Policy;
+use crate::facts::{Facts, TopLevel};
+use crate::policy::{Policy, Root};
 
 /// One mount inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Operation {
 /// What is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mount {
+    /// A root of its own, with these of the host's directories and links in it.
+    Root(Vec<(OsString, TopLevel)>),
     /// An empty tmpfs, with this mode.
     Scratch(u32),
     /// A minimal `/dev`.
@@ -95,7 +98,8 @@ const SCRATCH: [(&str, u32); 3] = [("/run", 0o755), ("/tmp", 0o1777), ("/var/tmp
 /// The mounts for `policy`.
 pub fn plan(policy: &Policy, facts: &Facts) -> Plan {
     let source = policy.source.as_path();
-    let mut operations = system(facts);
+    let mut operations = root(policy, facts);
+    operations.extend(system(facts));
     operations.retain(|operation| operation.target != source);
     operations.extend(home(policy, facts));
     operations.extend(worktree(facts, &operations));
@@ -124,6 +128,31 @@ pub fn joined(policy: &Policy, facts: &Facts) -> Plan {
     Plan {
         operations: operations.into_iter().filter(own).collect(),
         writable,
+    }
+}
+
+/// The plan of one execution in a sandbox that is kept open: processes and scratch of its own.
+pub fn inner(kept: &Plan) -> Plan {
+    let own =
+        |operation: &&Operation| matches!(operation.mount, Mount::Processes(_) | Mount::Scratch(_));
+    let mut operations: Vec<Operation> = kept.operations.iter().filter(own).cloned().collect();
+    operations.push(Operation {
+        target: "/dev/shm".into(),
+        mount: Mount::Scratch(0o1777),
+    });
+    Plan {
+        operations,
+        writable: kept.writable.clone(),
+    }
+}
+
+fn root(policy: &Policy, facts: &Facts) -> Vec<Operation> {
+    match policy.root {
+        Root::Host => Vec::new(),
+        Root::Built => vec![Operation {
+            target: "/".into(),
+            mount: Mount::Root(facts.system.clone()),
+        }],
     }
 }
 
@@ -270,7 +299,7 @@ fn exposures(facts: &Facts) -> Vec<Operation> {
 fn writable(operations: &[Operation]) -> Vec<PathBuf> {
     let may_write = |mount: &Mount| match mount {
         Mount::Bind { access, .. } => *access == Access::Writable,
-        Mount::Cover(_) => false,
+        Mount::Cover(_) | Mount::Root(_) => false,
         _ => true,
     };
     let mut places: Vec<PathBuf> = Vec::new();
@@ -293,6 +322,7 @@ impl Operation {
     pub fn describe(&self) -> String {
         let target = self.target.display();
         match &self.mount {
+            Mount::Root(_) => "make a root of its own".to_owned(),
             Mount::Scratch(_) => format!("mount a fresh {target}"),
             Mount::Devices => format!("make a minimal {target}"),
             Mount::Processes(_) => format!("mount a fresh {target}"),

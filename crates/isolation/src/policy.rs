@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use sandbox_linux::identity::Ids;
 use sandbox_model::{SandboxName, Settings, WorkspaceMount};
 
 /// One command and the walls around it.
@@ -31,6 +32,29 @@ pub struct Policy {
     pub terminal: Terminal,
     /// A directory that size limits are measured on (the workspace's layer).
     pub layer: PathBuf,
+    /// What the rest of the filesystem is.
+    pub root: Root,
+    /// Who the command is inside, where it is not real root.
+    pub identity: Identity,
+}
+
+/// What is seen inside of the host's filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// All of it, read-only.
+    Host,
+    /// A root of its own, in which only the system's directories are, read-only; the workspace may be
+    /// anywhere in it.
+    Built,
+}
+
+/// Who the command is inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// Who the launcher is.
+    Own,
+    /// Somebody else by number; outside, the launcher still.
+    As(Ids),
 }
 
 /// The home directory inside.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sandbox_linux::clone::{Namespaces, Parent, clone};
+use sandbox_linux::identity::Ids;
 use sandbox_linux::mount::{self, Layers, OverlayKind};
 use sandbox_linux::{capabilities, identity, landlock, seccomp};
 use sandbox_model::{ByteSize, Limits};
@@ -304,12 +305,9 @@ fn virtual_machines() -> Finding {
 /// Runs `trial` in a child in `namespaces`.
 fn attempt(namespaces: Namespaces, trial: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     // Asked before the clone: in a new user namespace nobody is anybody.
-    let (uid, gid) = (
-        rustix::process::geteuid().as_raw(),
-        rustix::process::getegid().as_raw(),
-    );
+    let own = Ids::own();
     let map = || match namespaces.contains(Namespaces::NEWUSER) {
-        true => identity::map_self(uid, gid),
+        true => identity::map_self(own, own),
         false => Ok(()),
     };
     let body = || match map().and_then(|()| trial()) {

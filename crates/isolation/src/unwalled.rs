@@ -172,7 +172,7 @@ fn prepare(
     };
     readable.retain(|path| !hidden(path));
     Ok(Prepared {
-        command: command(&policy)?,
+        command: Some(command(&policy)?),
         filter: seccomp::filter(),
         directories: beneath.into_iter().chain([directory.to_owned()]).collect(),
         writable,

@@ -141,7 +141,7 @@ impl Run {
             let due = [self.enforcer.next_check(), self.leftovers.due()];
             if self.wake(&signals, due.into_iter().flatten().min())? {
                 match control::receive(&self.control)? {
-                    Report::Ended(status) => {
+                    Report::Ended(status, _) => {
                         self.ends = true;
                         break status;
                     }

@@ -104,6 +104,33 @@ fn outcome(result: libc::c_long) -> io::Result<i32> {
     }
 }
 
+/// Closes every descriptor but the three usual ones and `kept`. For a child that shares nothing of what
+/// its maker was doing, and outlives it: a duplicate in it would keep pipes of others open.
+///
+/// Only a process that a [`clone`] made may call this, in its body: whoever owned what is closed here is
+/// in the maker's copy of memory, and never runs in this one.
+pub fn close_others(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut kept: Vec<u32> = kept
+        .iter()
+        .filter_map(|descriptor| u32::try_from(descriptor.as_raw_fd()).ok())
+        .filter(|descriptor| *descriptor > 2)
+        .collect();
+    kept.sort_unstable();
+    let mut first = 3;
+    for descriptor in kept.into_iter().chain([u32::MAX]) {
+        if first < descriptor {
+            // SAFETY: the owners of these descriptors do not run in this process, by the contract
+            // above, so nobody uses or closes them afterwards.
+            let result = unsafe { libc::syscall(libc::SYS_close_range, first, descriptor - 1, 0) };
+            if result < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        first = descriptor.saturating_add(1);
+    }
+    Ok(())
+}
+
 /// Ends this process now: no destructors, no flushing of what the parent buffered.
 pub fn leave(status: i32) -> ! {
     // SAFETY: _exit has no preconditions.

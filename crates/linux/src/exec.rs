@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 
 /// A command made ready for exec: everything is allocated before the fork.
@@ -108,6 +109,14 @@ fn execute(path: &CString, arguments: &[CString], environment: &[CString]) -> io
 /// open is a way out).
 pub fn close_on_exec_from(first: u32) -> io::Result<()> {
     range(first, libc::CLOSE_RANGE_CLOEXEC as libc::c_uint)
+}
+
+/// Lets the program that is executed have `descriptor`, under its number.
+pub fn keep_at_exec(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(
+        descriptor,
+        rustix::io::FdFlags::empty(),
+    )?)
 }
 
 fn range(first: u32, flags: libc::c_uint) -> io::Result<()> {

@@ -3,12 +3,32 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-/// Maps the caller, who is alone in a new user namespace, to the ids it had outside.
-pub fn map_self(uid: u32, gid: u32) -> io::Result<()> {
+/// A user and a group, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids {
+    /// The user.
+    pub user: u32,
+    /// The group.
+    pub group: u32,
+}
+
+impl Ids {
+    /// The caller's.
+    pub fn own() -> Ids {
+        Ids {
+            user: rustix::process::geteuid().as_raw(),
+            group: rustix::process::getegid().as_raw(),
+        }
+    }
+}
+
+/// Maps the caller, who is alone in a new user namespace and was `outside` before, to `inside`.
+pub fn map_self(inside: Ids, outside: Ids) -> io::Result<()> {
     // An ordinary user may map a group only after giving up setgroups for good (CVE-2014-8989).
     write("/proc/self/setgroups", "deny")?;
-    write("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
-    write("/proc/self/gid_map", &format!("{gid} {gid} 1"))
+    let map = |inside: u32, outside: u32| format!("{inside} {outside} 1");
+    write("/proc/self/uid_map", &map(inside.user, outside.user))?;
+    write("/proc/self/gid_map", &map(inside.group, outside.group))
 }
 
 /// Maps every id to itself in the new user namespace of `pid`. For real root.

@@ -22,3 +22,4 @@ pub mod seccomp;
 pub mod signal;
 pub mod terminal;
 pub mod trial;
+pub mod usage;

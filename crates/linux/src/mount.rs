@@ -14,7 +14,9 @@ use rustix::mount::{
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
-pub use crate::seal::{Access, follow_links, missing, restrict, restrict_attached, seal};
+pub use crate::seal::{
+    Access, follow_links, missing, restrict, restrict_alone, restrict_attached, seal,
+};
 
 /// How a symlink in a path that is being resolved is met.
 const BENEATH: ResolveFlags = ResolveFlags::IN_ROOT
@@ -157,6 +159,18 @@ pub fn clone_of(object: impl AsFd) -> io::Result<OwnedFd> {
 pub fn attach(mount: impl AsFd, target: impl AsFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", target, "", flags)?)
+}
+
+/// Makes a detached mount the root of this mount namespace, in place of everything that was there:
+/// the old root and all below it are gone from the namespace when this returns.
+pub fn become_root(mount: impl AsFd) -> io::Result<()> {
+    let old = rustix::fs::open("/", PATH | OFlags::DIRECTORY, Mode::empty())?;
+    attach(&mount, &old)?;
+    rustix::process::fchdir(&mount)?;
+    // Onto itself: the kernel stacks the old root upon the new, and that is what `.` is then.
+    rustix::process::pivot_root(".", ".")?;
+    rustix::mount::unmount(".", rustix::mount::UnmountFlags::DETACH)?;
+    Ok(rustix::process::chdir("/")?)
 }
 
 /// The object at absolute `path` beneath `root`. Symlinks are refused with `ELOOP`.

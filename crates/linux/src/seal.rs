@@ -74,6 +74,19 @@ pub fn restrict(mount: impl AsFd, access: Access) -> io::Result<()> {
     set_attributes(mount.as_fd().as_raw_fd(), c"", flags, &attributes)
 }
 
+/// Restricts the mount that `mount` is the root of, and none of those below it.
+pub fn restrict_alone(mount: impl AsFd, access: Access) -> io::Result<()> {
+    let attributes = Attributes {
+        set: access.attributes(),
+        ..Attributes::default()
+    };
+    let mount = mount.as_fd();
+    match set_attributes(mount.as_raw_fd(), c"", libc::AT_EMPTY_PATH, &attributes) {
+        Err(error) if missing(&error) => restrict_attached(mount, access),
+        outcome => outcome,
+    }
+}
+
 /// Lets links on a mount be followed again.
 pub fn follow_links(mount: impl AsFd) -> io::Result<()> {
     let attributes = Attributes {
@@ -168,14 +181,14 @@ fn remount(point: &Path, access: Access) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::clone::{Namespaces, Parent, clone};
-    use crate::identity::map_self;
+    use crate::identity::{Ids, map_self};
 
     /// In a user namespace of its own; `true` when nothing on the host can be written afterwards.
     fn sealed_by(seal: impl Fn() -> io::Result<()>) -> bool {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        let own = Ids::own();
         let namespaces = Namespaces::NEWUSER | Namespaces::NEWNS;
         let body = || {
-            map_self(uid.as_raw(), gid.as_raw()).unwrap();
+            map_self(own, own).unwrap();
             seal().unwrap();
             let written = [
                 "/sealed-trial",

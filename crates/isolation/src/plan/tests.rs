@@ -3,7 +3,7 @@
 use super::*;
 use crate::facts::{Exposed, Hidden};
 use crate::home::HomeFacts;
-use crate::policy::Terminal;
+use crate::policy::{Identity, Terminal};
 
 fn policy(source: &str) -> Policy {
     Policy {
@@ -23,6 +23,8 @@ fn policy(source: &str) -> Policy {
         command: vec!["true".into()],
         terminal: Terminal::Inherit,
         layer: "/root-of-sandboxes/trial/upper".into(),
+        root: Root::Host,
+        identity: Identity::Own,
     }
 }
 

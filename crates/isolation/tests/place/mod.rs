@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{DumpableBehavior, Gid, Uid};
-use sandbox_isolation::{Ended, Home, LaunchError, Policy, Run, Runs, Terminal, launch};
+use sandbox_isolation::{
+    Ended, Home, Identity, LaunchError, Policy, Root, Run, Runs, Terminal, launch,
+};
 use sandbox_linux::clone::{Namespaces, Parent, clone};
 use sandbox_model::{OverlayXattr, Settings, WorkspaceMount};
 
@@ -142,6 +144,8 @@ impl Place {
             command: vec!["sh".into(), "-c".into(), script.into()],
             terminal: Terminal::Inherit,
             layer: self.state.join("upper"),
+            root: Root::Host,
+            identity: Identity::Own,
         }
     }
 

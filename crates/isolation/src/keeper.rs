@@ -1,0 +1,286 @@
+//! A sandbox that is kept open without a command in it, for whoever starts many.
+//!
+//! [`keep`] makes a sandbox as a launch does, but its process 1 is the caller's own code, the keeper. It
+//! keeps its power over the sandbox, so it must be trusted; what it starts is not. Each execution is a
+//! second, inner sandbox: processes, scratch directories and, unless the keeper's is shared, a network of
+//! its own; the workspace is everybody's. Making one takes longer than most commands, so a keeper makes
+//! them ahead ([`Keeper::prepare`]) and tells them later what to run ([`Ready::start`]).
+//!
+//! An inner sandbox runs one command and ends with it, with every process of it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others};
+use sandbox_linux::message;
+use sandbox_linux::usage::Usage;
+
+use crate::command::Prepared;
+use crate::control::{self, Report};
+use crate::error::LaunchError;
+use crate::explain;
+use crate::facts;
+use crate::init::{self, Listeners, Task};
+use crate::launch::{self, Blocked, Status, namespaces, records, step};
+use crate::limits::Enforcer;
+use crate::order::Order;
+use crate::perform::Host;
+use crate::plan;
+use crate::policy::{Policy, Terminal};
+use crate::runs::{LiveRun, Record, Runs};
+use crate::scratch::{self, Leftovers};
+
+/// What an inner sandbox has of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InnerNetwork {
+    /// Loopback, for itself alone.
+    Own,
+    /// What the kept sandbox has.
+    Shared,
+}
+
+/// A kept sandbox, as its maker sees it. It ends with this value.
+#[derive(Debug)]
+pub struct Kept {
+    init: Child,
+    record: Record,
+    /// Holds the limits; its groups are removed when this is dropped.
+    _enforcer: Enforcer,
+}
+
+/// The same from the inside: makes inner sandboxes.
+#[derive(Debug)]
+pub struct Keeper {
+    policy: Policy,
+    inner: Task,
+}
+
+/// An inner sandbox that waits for its command.
+#[derive(Debug)]
+pub struct Ready {
+    inner: Inner,
+}
+
+/// One that was told what to run. It ends with this value, at the latest.
+#[derive(Debug)]
+pub struct Inner {
+    init: Child,
+    control: OwnedFd,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub enum Progress {
+    /// The command runs; this is its process.
+    Started(OwnedFd),
+    /// It could not be started.
+    Failed(LaunchError),
+    /// It ended, and everything that it started.
+    Ended(Status, Usage),
+    /// It was killed from outside, with all that was in it.
+    Gone,
+}
+
+/// Makes a sandbox by `policy` (whose command is not looked at) and runs `body` as its process 1. `lock`
+/// is the sandbox's shared lock, of which the keeper holds a duplicate. No run of the sandbox may be
+/// live. Must be called while the process has a single thread, and so must everything that `body`
+/// calls of the [`Keeper`].
+pub fn keep(
+    policy: &Policy,
+    runs: &Runs,
+    lock: BorrowedFd<'_>,
+    network: InnerNetwork,
+    body: impl FnOnce(&Keeper) -> i32,
+) -> Result<Kept, LaunchError> {
+    let mut enforcer = Enforcer::prepare(policy)?;
+    let mut facts = facts::look(policy)?;
+    let mutex = runs.lock_launches().map_err(records(runs))?;
+    let mask = Blocked::new().map_err(step("block signals"))?;
+    if runs.donor().map_err(records(runs))?.is_some() {
+        return Err(LaunchError::Joined {
+            what: "a keeper".to_owned(),
+        });
+    }
+    let places = scratch::places(policy, &facts);
+    let slot = scratch::choose(&places);
+    facts.slot = slot.to_string();
+    let task = launch::task(policy, &facts, None, false, &enforcer, &mask);
+    let (ours, theirs) = message::pair().map_err(step("make a socket pair"))?;
+    let lock = lock
+        .try_clone_to_owned()
+        .map_err(step("keep the sandbox locked"))?;
+    let made = clone(namespaces(policy, &task), Parent::Caller, ours, || {
+        let keeper = Keeper::new(policy, &task, network);
+        init::keep(&task, theirs, move || {
+            let _lock = lock;
+            body(&keeper)
+        })
+    });
+    let (init, control) = made.map_err(|error| explain::no_namespaces(&error))?;
+    let give_up = |error: LaunchError| {
+        init.kill();
+        let _ = init.wait();
+        error
+    };
+    let pid = init.pid.as_raw_nonzero().get();
+    enforcer.place(pid, None).map_err(give_up)?;
+    let _ = message::send(&control, control::GO, &[]);
+    Leftovers::beside(slot, &places).steps_while(|| !message::waiting(&control));
+    match control::receive(&control) {
+        Ok(Report::Ready(_)) => {}
+        Ok(Report::Failed(failed)) => {
+            let error = explain::failed(policy, &task.plan, task.privileged, failed);
+            return Err(give_up(error));
+        }
+        Ok(_) => {
+            return Err(give_up(step("set up the sandbox")(
+                io::ErrorKind::BrokenPipe.into(),
+            )));
+        }
+        Err(error) => return Err(give_up(step("hear from the keeper")(error))),
+    }
+    let record = Record::write(runs, &LiveRun::of(policy, pid));
+    let record = record.map_err(|error| give_up(records(runs)(error)))?;
+    drop(mutex);
+    Ok(Kept {
+        init,
+        record,
+        _enforcer: enforcer,
+    })
+}
+
+impl Kept {
+    /// Its keeper's number on the host.
+    pub fn pid(&self) -> i32 {
+        self.init.pid.as_raw_nonzero().get()
+    }
+
+    /// Becomes readable when the keeper ends.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.init.pidfd.as_fd()
+    }
+
+    /// Waits for the keeper to end: its exit status.
+    pub fn wait(&self) -> io::Result<Status> {
+        let status = self.init.wait()?;
+        Ok(match (status.exit_status(), status.terminating_signal()) {
+            (_, Some(signal)) => Status::Signalled(signal),
+            (code, None) => Status::Exited(code.unwrap_or(0)),
+        })
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.init.kill();
+        let _ = self.init.wait();
+        self.record.remove();
+    }
+}
+
+impl Keeper {
+    fn new(policy: &Policy, task: &Task, network: InnerNetwork) -> Keeper {
+        let prepared = &task.prepared;
+        let inner = Task {
+            plan: plan::inner(&task.plan),
+            host: Host::Sealed,
+            privileged: task.privileged,
+            map: None,
+            hostname: None,
+            network: (network == InnerNetwork::Own).then(|| Listeners {
+                ports: Vec::new(),
+                proxy: false,
+                fresh: true,
+            }),
+            terminal: Terminal::Inherit,
+            // Who is forked by a keeper is under its limits.
+            wait_for_limits: false,
+            prepared: Prepared {
+                command: None,
+                filter: prepared.filter.clone(),
+                directories: prepared.directories.clone(),
+                writable: prepared.writable.clone(),
+                readable: prepared.readable.clone(),
+                mask: prepared.mask,
+                umask: prepared.umask,
+                limits: prepared.limits.clone(),
+            },
+        };
+        Keeper {
+            policy: policy.clone(),
+            inner,
+        }
+    }
+
+    /// Begins to make an inner sandbox; it goes on by itself.
+    pub fn prepare(&self) -> Result<Ready, LaunchError> {
+        let (ours, theirs) = message::pair().map_err(step("make a socket pair"))?;
+        let mut namespaces = Namespaces::NEWNS | Namespaces::NEWPID | Namespaces::NEWIPC;
+        if self.inner.network.is_some() {
+            namespaces |= Namespaces::NEWNET;
+        }
+        let made = clone(namespaces, Parent::Caller, ours, || {
+            match close_others(&[theirs.as_fd()]) {
+                Ok(()) => init::run(&self.inner, &theirs, None),
+                Err(_) => 1,
+            }
+        });
+        let (init, control) = made.map_err(|error| explain::no_namespaces(&error))?;
+        let inner = Inner { init, control };
+        Ok(Ready { inner })
+    }
+
+    /// What became of `inner`. Waits until there is something to tell: see [`Inner::control`].
+    pub fn progress(&self, inner: &Inner) -> io::Result<Progress> {
+        Ok(match control::receive(&inner.control)? {
+            Report::Ready(descriptors) => match descriptors.into_iter().next() {
+                Some(command) => Progress::Started(command),
+                None => return Err(io::ErrorKind::InvalidData.into()),
+            },
+            Report::Failed(failed) => {
+                let (plan, privileged) = (&self.inner.plan, self.inner.privileged);
+                Progress::Failed(explain::failed(&self.policy, plan, privileged, failed))
+            }
+            Report::Ended(status, usage) => Progress::Ended(status, usage),
+            Report::Joined(..) => return Err(io::ErrorKind::InvalidData.into()),
+            Report::Gone => Progress::Gone,
+        })
+    }
+}
+
+impl Ready {
+    /// Tells it what to run, with `streams`: input, output, errors, and one more where the order says
+    /// how that is told. Does not wait for it to be started.
+    pub fn start(self, order: &Order, streams: &[BorrowedFd<'_>]) -> Result<Inner, LaunchError> {
+        let failed = |source| launch::exec_error_of(&order.command, source);
+        let bytes = order.encode().map_err(failed)?;
+        let word = [control::GO, &bytes].concat();
+        // One that has ended does not hear it; it has said why.
+        let _ = message::send(&self.inner.control, &word, streams);
+        Ok(self.inner)
+    }
+
+    /// Is it being made, or waiting? One that could not be made is not: starting it tells why.
+    pub fn is_alive(&self) -> bool {
+        !message::waiting(&self.inner.control)
+    }
+}
+
+impl Inner {
+    /// Becomes readable when there is [`Keeper::progress`].
+    pub fn control(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// Kills everything in it.
+    pub fn kill(&self) {
+        self.init.kill();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.init.kill();
+        let _ = self.init.wait();
+    }
+}
