@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others};
 use sandbox_linux::message;
-use sandbox_linux::usage::Usage;
+use sandbox_linux::usage::{self, Usage};
 
 use crate::command::Prepared;
 use crate::control::{self, Report};
@@ -275,6 +275,17 @@ impl Inner {
     /// Kills everything in it.
     pub fn kill(&self) {
         self.init.kill();
+    }
+
+    /// Becomes readable when everything in it is gone and the kernel has cleaned up.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.init.pidfd.as_fd()
+    }
+
+    /// Kills everything in it and waits until it is gone: what it has used.
+    pub fn end(self) -> io::Result<Usage> {
+        self.init.kill();
+        usage::of_ended(&self.init)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use crate::clone::Child;
+
 /// What a process and those it waited for have used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -28,22 +30,45 @@ pub fn of_children() -> io::Result<Usage> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: every field is a number, and the kernel has filled them.
-    let usage = unsafe { usage.assume_init() };
-    let unsigned = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
-    let time = |time: libc::timeval| {
-        Duration::from_secs(unsigned(time.tv_sec)) + Duration::from_micros(unsigned(time.tv_usec))
-    };
-    // Blocks here are of 512 bytes, whatever the filesystem's are.
-    const BLOCK: u64 = 512;
-    Ok(Usage {
-        cpu: time(usage.ru_utime) + time(usage.ru_stime),
-        peak_memory: unsigned(usage.ru_maxrss) * 1024,
-        read: unsigned(usage.ru_inblock) * BLOCK,
-        written: unsigned(usage.ru_oublock) * BLOCK,
-    })
+    Ok(Usage::from_kernel(unsafe { usage.assume_init() }))
+}
+
+/// Waits until `child` has ended, and says what it and those it waited for have used.
+pub fn of_ended(child: &Child) -> io::Result<Usage> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    let pid = child.pid.as_raw_nonzero().get();
+    loop {
+        // SAFETY: a null status is allowed, and `usage` is a valid place for a rusage.
+        let result =
+            unsafe { libc::wait4(pid, std::ptr::null_mut(), libc::__WALL, usage.as_mut_ptr()) };
+        if result >= 0 {
+            // SAFETY: as above.
+            return Ok(Usage::from_kernel(unsafe { usage.assume_init() }));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
 }
 
 impl Usage {
+    fn from_kernel(usage: libc::rusage) -> Usage {
+        let unsigned = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+        let time = |time: libc::timeval| {
+            Duration::from_secs(unsigned(time.tv_sec))
+                + Duration::from_micros(unsigned(time.tv_usec))
+        };
+        // Blocks here are of 512 bytes, whatever the filesystem's are.
+        const BLOCK: u64 = 512;
+        Usage {
+            cpu: time(usage.ru_utime) + time(usage.ru_stime),
+            peak_memory: unsigned(usage.ru_maxrss) * 1024,
+            read: unsigned(usage.ru_inblock) * BLOCK,
+            written: unsigned(usage.ru_oublock) * BLOCK,
+        }
+    }
+
     /// As bytes, for a message.
     pub fn encode(self) -> [u8; ENCODED] {
         let micros = u64::try_from(self.cpu.as_micros()).unwrap_or(u64::MAX);

@@ -1,0 +1,47 @@
+//! What is asked of an executor, and what it answers.
+
+use sandbox_model::execution::{ExecutionResult, Language};
+use sandbox_model::id::ExecutionId;
+use serde::{Deserialize, Serialize};
+
+/// One execution to be done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Its identifier.
+    pub execution_id: ExecutionId,
+    /// What is run.
+    pub code: String,
+    /// What that is written in.
+    pub language: Language,
+    /// What the code is given.
+    pub event: serde_json::Value,
+    /// How long it may take, in seconds.
+    pub timeout_seconds: u32,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// By itself; its exit status tells how.
+    Finished,
+    /// It took longer than it may.
+    TimedOut,
+    /// Somebody ended it.
+    Cancelled,
+    /// It could not be started, or was killed by neither of us.
+    Crashed,
+}
+
+/// What became of an execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Which one.
+    pub execution_id: ExecutionId,
+    /// How it ended.
+    pub ending: Ending,
+    /// What it printed, returned and used.
+    pub result: ExecutionResult,
+    /// Why it did not finish, where it did not.
+    pub error: Option<String>,
+}

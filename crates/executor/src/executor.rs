@@ -1,0 +1,170 @@
+//! Running code.
+//!
+//! What makes an execution wait is not its walls: they are built before it is asked for. There is always
+//! one inner sandbox ahead, and after the first code for an interpreter, one with that interpreter in it,
+//! waiting. Each serves once.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use sandbox_isolation::keeper::{Keeper, Ready};
+use sandbox_isolation::{LaunchError, Order};
+use sandbox_model::execution::Language;
+use sandbox_model::id::ExecutionId;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::execution::{Outcome, Request};
+use crate::language::{self, CHANNEL, Start};
+use crate::running::{self, Course, Running};
+use crate::streams;
+
+/// What is the same for all executions of a session.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where code starts.
+    pub workspace: PathBuf,
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// Runs code. On one thread, and on a local set of its runtime.
+#[derive(Debug)]
+pub struct Executor<'k> {
+    keeper: &'k Keeper,
+    settings: Settings,
+    ahead: RefCell<Option<Ready>>,
+    warm: RefCell<Option<Warm>>,
+    running: RefCell<BTreeMap<ExecutionId, Rc<Notify>>>,
+}
+
+/// An interpreter that waits for code.
+#[derive(Debug)]
+struct Warm {
+    language: Language,
+    running: Running,
+}
+
+impl<'k> Executor<'k> {
+    /// One that starts its programs by `keeper`.
+    pub fn new(keeper: &'k Keeper, settings: Settings) -> Executor<'k> {
+        let executor = Executor {
+            keeper,
+            settings,
+            ahead: RefCell::default(),
+            warm: RefCell::default(),
+            running: RefCell::default(),
+        };
+        executor.prepare();
+        executor
+    }
+
+    /// Does one execution. Never fails: what goes wrong is told in the outcome.
+    pub async fn execute(&self, request: &Request) -> Outcome {
+        let begin = Instant::now();
+        let cancelled = Rc::new(Notify::new());
+        let id = request.execution_id.clone();
+        self.running
+            .borrow_mut()
+            .insert(id.clone(), cancelled.clone());
+        let outcome = match self.start(request) {
+            Ok((running, start)) => {
+                self.look_ahead(request.language);
+                let course = Course {
+                    keeper: self.keeper,
+                    request,
+                    begin,
+                    cancelled: &cancelled,
+                };
+                course.see_through(running, start).await
+            }
+            Err(error) => running::crashed(request, begin, error.to_string()),
+        };
+        self.running.borrow_mut().remove(&id);
+        outcome
+    }
+
+    /// Ends an execution that is under way; `false` when there is none of this name.
+    pub fn cancel(&self, id: &ExecutionId) -> bool {
+        let running = self.running.borrow();
+        running
+            .get(id)
+            .inspect(|running| running.notify_one())
+            .is_some()
+    }
+
+    /// Starts what `request` needs, or takes the interpreter that waits for it.
+    fn start(&self, request: &Request) -> Result<(Running, Start), LaunchError> {
+        let start = language::start(request);
+        let is_it = |warm: &mut Warm| warm.language == request.language && warm.is_alive();
+        if let Some(warm) = self.warm.borrow_mut().take_if(|warm| is_it(warm)) {
+            return Ok((warm.running, start));
+        }
+        let running = self.launch(&start)?;
+        Ok((running, start))
+    }
+
+    fn launch(&self, start: &Start) -> Result<Running, LaunchError> {
+        let broken = |source| LaunchError::Step {
+            step: "make the pipes of an execution".to_owned(),
+            source,
+            hint: None,
+        };
+        let ahead = self.ahead.borrow_mut().take().filter(Ready::is_alive);
+        let ready = match ahead {
+            Some(ready) => ready,
+            None => self.keeper.prepare()?,
+        };
+        let (ours, theirs) = streams::make().map_err(broken)?;
+        let order = Order {
+            command: start.command.clone(),
+            env: [&self.settings.env[..], &start.env].concat(),
+            cwd: self.settings.workspace.clone(),
+            extra: Some(CHANNEL.into()),
+        };
+        let inner = ready.start(&order, &theirs.all())?;
+        Ok(Running { inner, ours })
+    }
+
+    /// Makes ready what will likely be wanted next.
+    fn look_ahead(&self, language: Language) {
+        let Some(command) = language::interpreter(language) else {
+            return self.prepare();
+        };
+        let start = Start {
+            command,
+            env: Vec::new(),
+            message: None,
+            input: Vec::new(),
+        };
+        // What fails now fails again when it is needed, and is told then.
+        let warm = self
+            .launch(&start)
+            .ok()
+            .map(|running| Warm { language, running });
+        self.warm.replace(warm);
+    }
+
+    fn prepare(&self) {
+        let mut ahead = self.ahead.borrow_mut();
+        if ahead.as_ref().is_none_or(|ready| !ready.is_alive()) {
+            *ahead = self.keeper.prepare().ok();
+        }
+    }
+}
+
+impl Warm {
+    /// A report before there was code for it tells that it ended, or was never running; one that it
+    /// was running is not looked at.
+    fn is_alive(&self) -> bool {
+        let mut gone = [rustix::event::PollFd::from_borrowed_fd(
+            self.running.inner.pidfd(),
+            rustix::event::PollFlags::IN,
+        )];
+        let now = rustix::time::Timespec::default();
+        matches!(rustix::event::poll(&mut gone, Some(&now)), Ok(0))
+    }
+}

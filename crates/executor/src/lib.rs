@@ -1,0 +1,21 @@
+//! The agent inside a session.
+//!
+//! It is process 1 of a sandbox that is kept open ([`sandbox_isolation::keeper`]) and runs code in inner
+//! sandboxes, each alone with its processes. What it promises of every execution: it ends within its
+//! time, with everything it started; what it printed is kept up to a limit and never read as anything
+//! else; what its handler returned comes by a way of its own; and the next one finds nothing of it but
+//! what it left in the workspace.
+//!
+//! Everything here runs on one thread: inner sandboxes are forked from it.
+#![forbid(unsafe_code)]
+
+pub mod execution;
+pub mod executor;
+pub mod language;
+mod output;
+mod program;
+mod running;
+mod streams;
+
+pub use execution::{Ending, Outcome, Request};
+pub use executor::{Executor, Settings};

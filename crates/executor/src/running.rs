@@ -1,0 +1,246 @@
+//! An execution from its start to its end.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use sandbox_isolation::keeper::{Inner, Keeper, Progress};
+use sandbox_isolation::{LaunchError, Status};
+use sandbox_linux::message;
+use sandbox_linux::usage::Usage;
+use sandbox_model::execution::{ExecutionResult, Metrics};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::execution::{Ending, Outcome, Request};
+use crate::language::Start;
+use crate::output::Output;
+use crate::streams::Ours;
+
+/// How long what was printed may take to arrive after everything that prints is gone.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The exit status of an execution that did not end by itself.
+const KILLED: i32 = -1;
+
+/// A program that was started, and our ends of its streams.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) inner: Inner,
+    pub(crate) ours: Ours,
+}
+
+/// What an execution is measured by.
+#[derive(Debug)]
+pub(crate) struct Course<'e> {
+    pub(crate) keeper: &'e Keeper,
+    pub(crate) request: &'e Request,
+    pub(crate) begin: Instant,
+    pub(crate) cancelled: &'e Notify,
+}
+
+/// How a program ended.
+enum End {
+    Itself(Status, Usage),
+    Failed(LaunchError),
+    Killed(Ending),
+}
+
+impl Course<'_> {
+    /// Tells `running` what it is to know, hears what it says, and ends it when its time is over.
+    pub(crate) async fn see_through(&self, running: Running, start: Start) -> Outcome {
+        let Running { inner, ours } = running;
+        let Ours {
+            mut input,
+            output,
+            errors,
+            mut channel,
+        } = ours;
+        let (mut printed, mut complained) = (Output::default(), Output::default());
+        let (end, usage, duration, answer) = {
+            // A program that does not want what it is told closes its end; that is its affair.
+            let telling = async {
+                if let Some(message) = &start.message {
+                    channel.send(message).await?;
+                }
+                Ok::<_, io::Error>(channel.receive().await)
+            };
+            let feeding = async {
+                let _ = input.write_all(&start.input).await;
+                drop(input);
+            };
+            let talk = async {
+                let reading = async { tokio::join!(printed.read(output), complained.read(errors)) };
+                let (told, (), _) = tokio::join!(telling, feeding, reading);
+                told.ok().flatten()
+            };
+            tokio::pin!(talk);
+            let mut answer = None;
+            let end = self.end_of(&inner, async {
+                answer = Some((&mut talk).await);
+            });
+            let end = end.await;
+            let duration = self.begin.elapsed();
+            let usage = match &end {
+                End::Itself(_, usage) => {
+                    retire(inner);
+                    *usage
+                }
+                End::Failed(_) | End::Killed(_) => inner.end().unwrap_or_default(),
+            };
+            if answer.is_none() {
+                answer = tokio::time::timeout(LAST_WORDS, &mut talk).await.ok();
+            }
+            (end, usage, duration, answer.flatten())
+        };
+        let (stdout, stdout_truncated) = printed.into_text();
+        let (stderr, stderr_truncated) = complained.into_text();
+        let result = ExecutionResult {
+            stdout,
+            stderr,
+            stdout_truncated,
+            stderr_truncated,
+            exit_code: KILLED,
+            execution_time: duration.as_secs_f64(),
+            return_value: None,
+            metrics: metrics(duration, usage),
+        };
+        self.outcome(end, result, answer)
+    }
+
+    /// Waits until everything of `inner` has ended, or must; `talk` goes on meanwhile.
+    async fn end_of(&self, inner: &Inner, talk: impl Future<Output = ()>) -> End {
+        let limit = Duration::from_secs(self.request.timeout_seconds.into());
+        let deadline = tokio::time::sleep_until(self.begin + limit);
+        let ended = self.report(inner);
+        tokio::pin!(talk, deadline, ended);
+        let mut talks = true;
+        loop {
+            tokio::select! {
+                biased;
+                end = &mut ended => return end,
+                () = self.cancelled.notified() => return End::Killed(Ending::Cancelled),
+                () = &mut deadline => return End::Killed(Ending::TimedOut),
+                () = &mut talk, if talks => talks = false,
+            }
+        }
+    }
+
+    /// The last report of `inner`.
+    async fn report(&self, inner: &Inner) -> End {
+        let Ok(control) = watch(inner.control()) else {
+            return End::Killed(Ending::Crashed);
+        };
+        let waits = || match message::waiting(inner.control()) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        };
+        loop {
+            if control.readable().await.is_err() {
+                return End::Killed(Ending::Crashed);
+            }
+            // There may be several reports, and their arrival is told once.
+            while control.try_io(waits).is_ok() {
+                match self.keeper.progress(inner) {
+                    Ok(Progress::Started(_)) => {}
+                    Ok(Progress::Ended(status, usage)) => return End::Itself(status, usage),
+                    Ok(Progress::Failed(error)) => return End::Failed(error),
+                    Ok(Progress::Gone) | Err(_) => return End::Killed(Ending::Crashed),
+                }
+            }
+        }
+    }
+
+    fn outcome(&self, end: End, mut result: ExecutionResult, answer: Option<String>) -> Outcome {
+        let (ending, error) = match end {
+            End::Itself(status, _) => {
+                result.exit_code = exit_code(status);
+                result.return_value = answer.filter(|text| is_json(text));
+                (Ending::Finished, None)
+            }
+            End::Failed(error) => (Ending::Crashed, Some(error.to_string())),
+            End::Killed(Ending::TimedOut) => {
+                let limit = self.request.timeout_seconds;
+                let text = format!("Execution timeout after {limit} seconds");
+                append(&mut result.stderr, &text);
+                (Ending::TimedOut, Some(text))
+            }
+            End::Killed(Ending::Cancelled) => {
+                (Ending::Cancelled, Some("it was cancelled".to_owned()))
+            }
+            End::Killed(ending) => (ending, Some("it was killed from outside".to_owned())),
+        };
+        Outcome {
+            execution_id: self.request.execution_id.clone(),
+            ending,
+            result,
+            error,
+        }
+    }
+}
+
+/// A duplicate that the runtime watches. It is no pipe, but nothing is asked of it except whether there
+/// is something to read.
+fn watch(descriptor: BorrowedFd<'_>) -> io::Result<Receiver> {
+    Receiver::from_owned_fd_unchecked(descriptor.try_clone_to_owned()?)
+}
+
+/// Waits for the kernel to clean up behind it, without anybody waiting for that.
+fn retire(inner: Inner) {
+    let gone = watch(inner.pidfd());
+    tokio::task::spawn_local(async move {
+        if let Ok(gone) = gone {
+            let _ = gone.readable().await;
+        }
+        drop(inner);
+    });
+}
+
+/// The outcome of one that could not even be tried.
+pub(crate) fn crashed(request: &Request, begin: Instant, error: String) -> Outcome {
+    let duration = begin.elapsed();
+    Outcome {
+        execution_id: request.execution_id.clone(),
+        ending: Ending::Crashed,
+        result: ExecutionResult {
+            exit_code: KILLED,
+            execution_time: duration.as_secs_f64(),
+            metrics: metrics(duration, Usage::default()),
+            ..ExecutionResult::default()
+        },
+        error: Some(error),
+    }
+}
+
+fn exit_code(status: Status) -> i32 {
+    match status {
+        Status::Exited(code) => code,
+        // As shells have it.
+        Status::Signalled(signal) => 128 + signal,
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+fn append(stderr: &mut String, line: &str) {
+    if !stderr.is_empty() && !stderr.ends_with('\n') {
+        stderr.push('\n');
+    }
+    stderr.push_str(line);
+    stderr.push('\n');
+}
+
+fn metrics(duration: Duration, usage: Usage) -> Metrics {
+    let milliseconds = |time: Duration| time.as_secs_f64() * 1000.0;
+    Metrics {
+        duration_ms: milliseconds(duration),
+        cpu_time_ms: milliseconds(usage.cpu),
+        peak_memory_mb: usage.peak_memory as f64 / f64::from(1 << 20),
+        io_read_bytes: usage.read,
+        io_write_bytes: usage.written,
+    }
+}

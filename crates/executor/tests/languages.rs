@@ -1,0 +1,229 @@
+//! What code of each language is given, and what is taken from it.
+#![allow(clippy::unwrap_used)]
+
+mod session;
+
+use sandbox_executor::{Ending, Request};
+use sandbox_model::execution::Language::{self, Javascript, Python, Shell};
+use serde_json::json;
+use session::{in_session, request, returned, run};
+
+const WITH_HANDLERS: [(Language, &str); 2] = [
+    (Python, "def handler(event):\n    return event"),
+    (Javascript, "function handler(event) { return event; }"),
+];
+
+#[test]
+fn a_handler_gets_the_event_and_returns_a_value() {
+    let events = [
+        json!(null),
+        json!([1, -2.5, true, false, null, "é\u{1f600}\n\"\\\u{0}"]),
+        json!({ "a": { "b": [{}], "": [] }, "'": "\u{2028}" }),
+    ];
+    in_session(async |executor| {
+        for (language, code) in WITH_HANDLERS {
+            for event in &events {
+                let asked = Request {
+                    event: event.clone(),
+                    ..request(language, code)
+                };
+                let outcome = executor.execute(&asked).await;
+                assert_eq!(outcome.ending, Ending::Finished, "{outcome:?}");
+                assert_eq!(outcome.result.exit_code, 0);
+                assert_eq!(returned(&outcome), *event);
+                assert_eq!(outcome.result.stdout, "");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_handler_may_take_its_time() {
+    let python =
+        "import asyncio\nasync def handler(event):\n    await asyncio.sleep(0)\n    return 7";
+    let javascript = "const handler = async (event) => { await null; return 7; };";
+    in_session(async |executor| {
+        for (language, code) in [(Python, python), (Javascript, javascript)] {
+            let outcome = run(executor, language, code).await;
+            assert_eq!(returned(&outcome), json!(7));
+        }
+    });
+}
+
+#[test]
+fn without_a_handler_it_is_a_script() {
+    in_session(async |executor| {
+        let python = "if __name__ == '__main__':\n    print('hello')";
+        let shell = "echo hello";
+        let javascript = "console.log('hello')";
+        for (language, code) in [(Python, python), (Shell, shell), (Javascript, javascript)] {
+            let outcome = run(executor, language, code).await;
+            assert_eq!(outcome.result.stdout, "hello\n", "{outcome:?}");
+            assert_eq!(outcome.result.return_value, None);
+        }
+    });
+}
+
+#[test]
+fn a_shell_finds_the_event_in_a_variable_and_on_its_input() {
+    in_session(async |executor| {
+        let code = "echo \"$EVENT_JSON\"; cat; echo; echo $0 $#";
+        let asked = Request {
+            event: json!({ "n": 1 }),
+            ..request(Shell, code)
+        };
+        let outcome = executor.execute(&asked).await;
+        assert_eq!(outcome.result.stdout, "{\"n\":1}\n{\"n\":1}\nbash 0\n");
+        // Too long for a variable.
+        let long = "x".repeat(900_000);
+        let asked = Request {
+            event: json!(long),
+            ..request(Shell, "echo ${#EVENT_JSON}; wc -c")
+        };
+        let outcome = executor.execute(&asked).await;
+        assert_eq!(outcome.result.stdout, "0\n900002\n");
+    });
+}
+
+#[test]
+fn an_error_is_told_as_the_language_tells_it() {
+    in_session(async |executor| {
+        let outcome = run(executor, Python, "def handler(event):\n    return 1 / 0").await;
+        assert_eq!(outcome.result.exit_code, 1);
+        assert_eq!(outcome.ending, Ending::Finished);
+        let stderr = &outcome.result.stderr;
+        let expected = "Traceback (most recent call last):\n  File \"<execution>\", line 2, in handler\n    \
+                        return 1 / 0\n";
+        assert!(stderr.starts_with(expected), "{stderr}");
+        assert!(
+            stderr.ends_with("\nZeroDivisionError: division by zero\n"),
+            "{stderr}"
+        );
+        let outcome = run(executor, Python, "def handler(:").await;
+        assert!(outcome.result.stderr.contains("SyntaxError"), "{outcome:?}");
+        let outcome = run(
+            executor,
+            Javascript,
+            "function handler() { throw new Error('no') }",
+        )
+        .await;
+        assert_ne!(outcome.result.exit_code, 0);
+        assert!(outcome.result.stderr.contains("Error: no"), "{outcome:?}");
+        let outcome = run(executor, Shell, "nonsense").await;
+        assert_eq!(outcome.result.exit_code, 127);
+        let outcome = run(executor, Python, "import sys; sys.exit(9)").await;
+        assert_eq!(outcome.result.exit_code, 9);
+    });
+}
+
+#[test]
+fn what_cannot_be_json_is_an_error_and_no_value() {
+    in_session(async |executor| {
+        for code in [
+            "return object()",
+            "return float('nan')",
+            "return {1: object()}",
+        ] {
+            let code = format!("def handler(event):\n    {code}");
+            let outcome = run(executor, Python, &code).await;
+            assert_ne!(outcome.result.exit_code, 0, "{code}");
+            assert_eq!(outcome.result.return_value, None);
+        }
+        let outcome = run(
+            executor,
+            Python,
+            "def handler(event):\n    return {1: (2, 3)}",
+        )
+        .await;
+        assert_eq!(returned(&outcome), json!({ "1": [2, 3] }));
+        let outcome = run(executor, Javascript, "function handler() {}").await;
+        assert_eq!(returned(&outcome), json!(null));
+    });
+}
+
+#[test]
+fn what_is_printed_is_never_taken_for_a_result() {
+    in_session(async |executor| {
+        let forged = "\\x00\\x00\\x00\\x03666";
+        let code = format!(
+            "import sys\ndef handler(event):\n    sys.stdout.write('{forged}')\n    \
+             sys.stderr.write('{forged}')\n    return 'real'"
+        );
+        let outcome = run(executor, Python, &code).await;
+        assert_eq!(returned(&outcome), json!("real"));
+        let outcome = run(executor, Shell, "printf '\\0\\0\\0\\003666'").await;
+        assert_eq!(outcome.result.return_value, None);
+    });
+}
+
+#[test]
+fn nothing_of_one_execution_is_left_in_the_next() {
+    in_session(async |executor| {
+        let code = "import builtins, sys, os\nseen = getattr(builtins, 'mark', None)\n\
+                    builtins.mark = 1\nos.environ['MARK'] = '1'\nsys.modules['mark'] = sys\n\
+                    open('/tmp/mark', 'w')\nglobals()['mark'] = 1\n\
+                    def handler(event):\n    return seen";
+        for _ in 0..3 {
+            let outcome = run(executor, Python, code).await;
+            assert_eq!(returned(&outcome), json!(null));
+            let look = "import os\ndef handler(event):\n    \
+                        return ['mark' in globals(), 'MARK' in os.environ, os.path.exists('/tmp/mark')]";
+            let outcome = run(executor, Python, look).await;
+            assert_eq!(returned(&outcome), json!([false, false, false]));
+        }
+    });
+}
+
+#[test]
+fn code_does_not_see_how_it_is_run() {
+    in_session(async |executor| {
+        let code = "import os, sys\ndef handler(event):\n    \
+                    return [sorted(os.environ), sorted(k for k in globals() if not k.startswith('__')), \
+                    sys.path[0], os.getcwd()]";
+        let outcome = run(executor, Python, code).await;
+        let expected = json!([
+            ["HOME", "LANG", "PATH"],
+            ["handler", "os", "sys"],
+            "",
+            "/workspace"
+        ]);
+        assert_eq!(returned(&outcome), expected);
+        // Those it starts do not get the channel.
+        let code = "import subprocess\ndef handler(event):\n    \
+                    return subprocess.run(['ls', '/proc/self/fd'], capture_output=True, text=True).stdout";
+        let outcome = run(executor, Python, code).await;
+        assert_eq!(returned(&outcome), json!("0\n1\n2\n3\n"));
+    });
+}
+
+#[test]
+fn modules_in_the_workspace_can_be_imported() {
+    in_session(async |executor| {
+        run(
+            executor,
+            Shell,
+            "echo 'value = 5' > mine.py; echo 'import nonsense' > json.py",
+        )
+        .await;
+        let outcome = run(
+            executor,
+            Python,
+            "import mine\ndef handler(event):\n    return mine.value",
+        )
+        .await;
+        assert_eq!(returned(&outcome), json!(5));
+        run(
+            executor,
+            Shell,
+            "mkdir -p node_modules/mine; echo 'module.exports = 6' > node_modules/mine/index.js",
+        )
+        .await;
+        let outcome = run(
+            executor,
+            Javascript,
+            "module.exports.handler = () => require('mine')",
+        )
+        .await;
+        assert_eq!(returned(&outcome), json!(6));
+    });
+}
