@@ -33,8 +33,8 @@ pub struct Settings {
 
 /// Runs code. On one thread, and on a local set of its runtime.
 #[derive(Debug)]
-pub struct Executor<'k> {
-    keeper: &'k Keeper,
+pub struct Executor {
+    keeper: Keeper,
     settings: Settings,
     ahead: RefCell<Option<Ready>>,
     warm: RefCell<Option<Warm>>,
@@ -48,9 +48,9 @@ struct Warm {
     running: Running,
 }
 
-impl<'k> Executor<'k> {
+impl Executor {
     /// One that starts its programs by `keeper`.
-    pub fn new(keeper: &'k Keeper, settings: Settings) -> Executor<'k> {
+    pub fn new(keeper: Keeper, settings: Settings) -> Executor {
         let executor = Executor {
             keeper,
             settings,
@@ -74,7 +74,7 @@ impl<'k> Executor<'k> {
             Ok((running, start)) => {
                 self.look_ahead(request.language);
                 let course = Course {
-                    keeper: self.keeper,
+                    keeper: &self.keeper,
                     request,
                     begin,
                     cancelled: &cancelled,

@@ -11,11 +11,18 @@
 
 pub mod execution;
 pub mod executor;
-pub mod language;
+pub mod files;
+mod language;
+pub mod link;
 mod output;
 mod program;
+pub mod protocol;
 mod running;
+mod serve;
 mod streams;
 
 pub use execution::{Ending, Outcome, Request};
 pub use executor::{Executor, Settings};
+pub use files::Files;
+pub use link::Link;
+pub use serve::serve;

@@ -81,16 +81,17 @@ pub enum Progress {
     Gone,
 }
 
-/// Makes a sandbox by `policy` (whose command is not looked at) and runs `body` as its process 1. `lock`
-/// is the sandbox's shared lock, of which the keeper holds a duplicate. No run of the sandbox may be
-/// live. Must be called while the process has a single thread, and so must everything that `body`
-/// calls of the [`Keeper`].
+/// Makes a sandbox by `policy` (whose command is not looked at) and runs `body` as its process 1, with
+/// the descriptors in `passed` and no others but the usual three. `lock` is the sandbox's shared lock, of
+/// which the keeper holds a duplicate. No run of the sandbox may be live. Must be called while the process
+/// has a single thread, and so must everything that `body` calls of the [`Keeper`].
 pub fn keep(
     policy: &Policy,
     runs: &Runs,
     lock: BorrowedFd<'_>,
     network: InnerNetwork,
-    body: impl FnOnce(&Keeper) -> i32,
+    passed: Vec<OwnedFd>,
+    body: impl FnOnce(Keeper, Vec<OwnedFd>) -> i32,
 ) -> Result<Kept, LaunchError> {
     let mut enforcer = Enforcer::prepare(policy)?;
     let mut facts = facts::look(policy)?;
@@ -110,10 +111,18 @@ pub fn keep(
         .try_clone_to_owned()
         .map_err(step("keep the sandbox locked"))?;
     let made = clone(namespaces(policy, &task), Parent::Caller, ours, || {
+        let own = [lock.as_fd(), theirs.as_fd()];
+        let descriptors: Vec<_> = own
+            .into_iter()
+            .chain(passed.iter().map(AsFd::as_fd))
+            .collect();
+        if close_others(&descriptors).is_err() {
+            return 1;
+        }
         let keeper = Keeper::new(policy, &task, network);
         init::keep(&task, theirs, move || {
             let _lock = lock;
-            body(&keeper)
+            body(keeper, passed)
         })
     });
     let (init, control) = made.map_err(|error| explain::no_namespaces(&error))?;

@@ -1,14 +1,15 @@
 //! A throwaway session with an executor in it, made by the ordinary user `tester`.
+#![allow(dead_code)] // Each test binary uses its part of it.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{DumpableBehavior, Gid, Uid};
-use sandbox_executor::{Executor, Outcome, Request, Settings};
-use sandbox_isolation::keeper::{InnerNetwork, keep};
+use sandbox_executor::{Executor, Files, Link, Outcome, Request, Settings, link, serve};
+use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, keep};
 use sandbox_isolation::{Identity, Policy, Root, Runs, Status, Terminal};
 use sandbox_linux::clone::{Namespaces, Parent, clone};
 use sandbox_linux::identity::Ids;
@@ -16,8 +17,45 @@ use sandbox_model::execution::Language;
 use sandbox_model::{OverlayXattr, WorkspaceMount};
 use serde_json::{Value, json};
 
-/// Does `body` in a session.
-pub fn in_session(body: impl AsyncFn(&Executor<'_>)) {
+/// Does `body` in a session, as its keeper.
+pub fn in_session(body: impl AsyncFn(&Executor)) {
+    as_tester(|state| {
+        let kept = kept(state, Vec::new(), |keeper, _| {
+            let executor = async || {
+                let executor = Executor::new(keeper, settings());
+                body(&executor).await;
+            };
+            i32::from(catch_unwind(AssertUnwindSafe(|| on_one_thread(executor()))).is_err())
+        });
+        assert_eq!(kept.wait().unwrap(), Status::Exited(0));
+    });
+}
+
+/// Does `body` outside of a session, with a line to its executor.
+pub fn on_a_line(body: impl AsyncFn(&Link)) {
+    as_tester(|state| {
+        let (ours, theirs) = link::pair().unwrap();
+        let kept = kept(state, vec![theirs], |keeper, mut passed| {
+            let serving = async {
+                let executor = Executor::new(keeper, settings());
+                let files = Files::open(Path::new("/workspace")).unwrap();
+                serve(Link::new(passed.remove(0)).unwrap(), executor, files)
+                    .await
+                    .unwrap();
+            };
+            on_one_thread(serving);
+            0
+        });
+        on_one_thread(async {
+            body(&Link::new(ours).unwrap()).await;
+        });
+        // The line is cut by now, and that is what it ends by.
+        assert_eq!(kept.wait().unwrap(), Status::Exited(0));
+    });
+}
+
+/// Does `body` as the ordinary user, with a directory for a sandbox.
+fn as_tester(body: impl FnOnce(&Path)) {
     assert!(
         rustix::process::geteuid().is_root(),
         "these tests start as root"
@@ -33,45 +71,45 @@ pub fn in_session(body: impl AsyncFn(&Executor<'_>)) {
     // In a process of its own: a keeper is made by one that has a single thread.
     let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
         become_ordinary(uid, gid);
-        let outcome = catch_unwind(AssertUnwindSafe(|| kept(state, &body)));
-        i32::from(outcome.is_err())
+        i32::from(catch_unwind(AssertUnwindSafe(|| body(state))).is_err())
     })
     .unwrap();
     assert_eq!(child.wait().unwrap().exit_status(), Some(0));
 }
 
-fn kept(state: &Path, body: &impl AsyncFn(&Executor<'_>)) {
+fn on_one_thread(work: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, work);
+}
+
+fn kept(
+    state: &Path,
+    passed: Vec<OwnedFd>,
+    body: impl FnOnce(Keeper, Vec<OwnedFd>) -> i32,
+) -> Kept {
     let lock = File::open(state).unwrap();
     let runs = Runs::open(&state.join("runs"));
-    let kept = keep(
+    keep(
         &policy(state),
         &runs,
         lock.as_fd(),
         InnerNetwork::Own,
-        |keeper| {
-            let settings = Settings {
-                workspace: PathBuf::from("/workspace"),
-                env: vec![
-                    ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
-                    ("HOME".into(), "/workspace".into()),
-                    ("LANG".into(), "C.UTF-8".into()),
-                ],
-            };
-            let work = async {
-                let executor = Executor::new(keeper, settings);
-                body(&executor).await;
-            };
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()
-                    .unwrap();
-                tokio::task::LocalSet::new().block_on(&runtime, work);
-            }));
-            i32::from(outcome.is_err())
-        },
-    );
-    assert_eq!(kept.unwrap().wait().unwrap(), Status::Exited(0));
+        passed,
+        body,
+    )
+    .unwrap()
+}
+
+fn settings() -> Settings {
+    Settings {
+        workspace: PathBuf::from("/workspace"),
+        env: vec![
+            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+            ("HOME".into(), "/workspace".into()),
+            ("LANG".into(), "C.UTF-8".into()),
+        ],
+    }
 }
 
 fn policy(state: &Path) -> Policy {
@@ -129,7 +167,7 @@ pub fn request(language: Language, code: &str) -> Request {
 }
 
 /// Runs `code`.
-pub async fn run(executor: &Executor<'_>, language: Language, code: &str) -> Outcome {
+pub async fn run(executor: &Executor, language: Language, code: &str) -> Outcome {
     executor.execute(&request(language, code)).await
 }
 

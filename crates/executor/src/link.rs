@@ -1,0 +1,185 @@
+//! The line between an executor and whoever asks it.
+//!
+//! A socket that keeps messages apart and carries descriptors with them: files are handed over, not
+//! copied through. A message is JSON; one too long for the socket goes in a file in memory, whose
+//! descriptor comes first. Both ends wait without a thread.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::MemfdFlags;
+use sandbox_linux::message;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+/// The longest message that goes through the socket itself.
+const SHORT: usize = 32 << 10;
+
+/// The longest message at all: two streams of a megabyte each, escaped at worst, and what is around.
+const LONG: u64 = 16 << 20;
+
+const INLINE: u8 = b'{';
+const APART: u8 = b'@';
+
+/// One end of the line.
+#[derive(Debug)]
+pub struct Link {
+    socket: OwnedFd,
+    readable: Receiver,
+    writable: Sender,
+}
+
+/// A new line: two ends, of which [`Link::new`] makes links.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    message::pair()
+}
+
+impl Link {
+    /// This end of the line. In a runtime.
+    pub fn new(socket: OwnedFd) -> io::Result<Link> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        // Neither is a pipe, but nothing is asked of them except whether it is time.
+        let readable = Receiver::from_owned_fd_unchecked(socket.try_clone()?)?;
+        let writable = Sender::from_owned_fd_unchecked(socket.try_clone()?)?;
+        Ok(Link {
+            socket,
+            readable,
+            writable,
+        })
+    }
+
+    /// Sends `body`, with `descriptors`.
+    pub async fn send<T: Serialize>(
+        &self,
+        body: &T,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        let text = serde_json::to_vec(body)?;
+        if text.len() <= SHORT {
+            let bytes = [&[INLINE], &text[..]].concat();
+            return self.send_bytes(&bytes, descriptors).await;
+        }
+        let apart = in_memory(&text)?;
+        let all = [&[apart.as_fd()], descriptors].concat();
+        self.send_bytes(&[APART], &all).await
+    }
+
+    async fn send_bytes(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        loop {
+            let sent = self
+                .writable
+                .try_io(|| message::send(&self.socket, bytes, descriptors));
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable.writable().await?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The next message; none when the other end is gone.
+    pub async fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+        let mut bytes = vec![0; 1 + SHORT];
+        let (length, mut descriptors) = loop {
+            let received = self
+                .readable
+                .try_io(|| message::receive(&self.socket, &mut bytes));
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readable.readable().await?;
+                }
+                outcome => break outcome?,
+            }
+        };
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        match bytes[..length].split_first() {
+            None => Ok(None),
+            Some((&INLINE, text)) => Ok(Some((serde_json::from_slice(text)?, descriptors))),
+            Some((&APART, [])) if !descriptors.is_empty() => {
+                let text = out_of_memory(descriptors.remove(0))?;
+                Ok(Some((serde_json::from_slice(&text)?, descriptors)))
+            }
+            Some(_) => Err(invalid()),
+        }
+    }
+}
+
+fn in_memory(text: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
+    file.write_all(text)?;
+    Ok(file.into())
+}
+
+fn out_of_memory(apart: OwnedFd) -> io::Result<Vec<u8>> {
+    let mut file = File::from(apart);
+    file.rewind()?;
+    let mut text = Vec::new();
+    file.take(LONG).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_a_line(body: impl AsyncFnOnce(Link, Link)) {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (one, other) = pair().unwrap();
+            body(Link::new(one).unwrap(), Link::new(other).unwrap()).await;
+        });
+    }
+
+    #[test]
+    fn messages_arrive_whole_however_long_with_their_descriptors() {
+        on_a_line(async |one, other| {
+            for length in [0, 1, SHORT, SHORT + 1, 3 << 20] {
+                let text = "x".repeat(length);
+                let file = tempfile::tempfile().unwrap();
+                (&file).write_all(b"inside").unwrap();
+                one.send(&text, &[file.as_fd()]).await.unwrap();
+                let received = other.receive::<String>().await.unwrap();
+                let (arrived, mut descriptors) = received.unwrap();
+                assert_eq!(arrived.len(), length);
+                assert_eq!(descriptors.len(), 1);
+                let mut file = File::from(descriptors.remove(0));
+                file.rewind().unwrap();
+                let mut content = String::new();
+                file.read_to_string(&mut content).unwrap();
+                assert_eq!(content, "inside");
+            }
+        });
+    }
+
+    #[test]
+    fn a_full_line_waits_until_it_is_read() {
+        on_a_line(async |one, other| {
+            let text = "x".repeat(SHORT - 2);
+            let sending = async {
+                for _ in 0..100 {
+                    one.send(&text, &[]).await.unwrap();
+                }
+            };
+            let receiving = async {
+                for _ in 0..100 {
+                    let received = other.receive::<String>().await.unwrap();
+                    assert_eq!(received.unwrap().0, text);
+                }
+            };
+            tokio::join!(sending, receiving);
+        });
+    }
+
+    #[test]
+    fn the_end_of_the_other_is_seen() {
+        on_a_line(async |one, other| {
+            drop(one);
+            assert!(other.receive::<String>().await.unwrap().is_none());
+            assert!(other.send(&"x", &[]).await.is_err());
+        });
+    }
+}

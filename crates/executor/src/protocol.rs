@@ -1,0 +1,117 @@
+//! What is said on the line to an executor.
+//!
+//! Every question has a number of the asker's choosing, and every answer the number of its question. An
+//! execution is answered twice: that it was begun, and what became of it. Where an answer hands over a
+//! file, its descriptor comes with it.
+
+use std::path::PathBuf;
+
+use sandbox_model::id::ExecutionId;
+use serde::{Deserialize, Serialize};
+
+use crate::execution::{Outcome, Request};
+use crate::files::Entry;
+
+/// Something asked of an executor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its number.
+    pub number: u64,
+    /// What.
+    pub ask: Ask,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// Is anybody there?
+    Ping,
+    /// Run this.
+    Execute(Request),
+    /// End that.
+    Cancel(ExecutionId),
+    /// Hand over the file at this path in the workspace, for reading.
+    Read(PathBuf),
+    /// Hand over a new file for this path in the workspace, for writing.
+    Write(PathBuf),
+    /// What was written is whole: put it in its place.
+    Commit(u64),
+    /// What was written is not wanted.
+    Abandon(u64),
+    /// What is in the directory at this path?
+    List(PathBuf),
+    /// Remove what is at this path.
+    Remove(PathBuf),
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The question's number.
+    pub number: u64,
+    /// What is answered.
+    pub answer: Result<Answer, Refusal>,
+}
+
+/// What can be answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It was done, and there is nothing more to say.
+    Done,
+    /// The execution was begun.
+    Begun,
+    /// This became of the execution.
+    Outcome(Box<Outcome>),
+    /// Was there such an execution?
+    Cancelled(bool),
+    /// A file of this size; its descriptor comes with it.
+    File(u64),
+    /// A new file under this number, for commit or abandon; its descriptor comes with it.
+    Upload(u64),
+    /// What is in the directory.
+    Entries(Vec<Entry>),
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What sort of reason it is.
+    pub kind: RefusalKind,
+    /// The reason in words.
+    pub reason: String,
+}
+
+/// What sort of reason there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalKind {
+    /// There is nothing of that name.
+    NotFound,
+    /// There is, but it is not what was asked for.
+    Wrong,
+    /// There is no room left.
+    Full,
+    /// Something else failed.
+    Failed,
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Refusal {
+        use std::io::ErrorKind;
+        let kind = match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => RefusalKind::NotFound,
+            ErrorKind::IsADirectory
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
+            | ErrorKind::DirectoryNotEmpty => RefusalKind::Wrong,
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => RefusalKind::Full,
+            _ => RefusalKind::Failed,
+        };
+        Refusal {
+            kind,
+            reason: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What is asked and answered on the line to an executor.
+#![allow(clippy::unwrap_used)]
+
+mod session;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, RefusalKind, Reply};
+use sandbox_executor::{Ending, Link, Outcome, Request};
+use sandbox_model::execution::Language::{Python, Shell};
+use session::{on_a_line, request, returned};
+
+type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
+
+async fn next(link: &Link) -> (u64, Answered) {
+    let (reply, mut descriptors) = link.receive::<Reply>().await.unwrap().unwrap();
+    (
+        reply.number,
+        reply.answer.map(|answer| (answer, descriptors.pop())),
+    )
+}
+
+async fn ask(link: &Link, ask: Ask) -> Answered {
+    let question = Question { number: 7, ask };
+    link.send(&question, &[]).await.unwrap();
+    let (number, answered) = next(link).await;
+    assert_eq!(number, 7);
+    answered
+}
+
+async fn execute(link: &Link, request: Request) -> Outcome {
+    let (begun, _) = ask(link, Ask::Execute(request)).await.unwrap();
+    assert_eq!(begun, Answer::Begun);
+    match next(link).await.1.unwrap() {
+        (Answer::Outcome(outcome), None) => *outcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn upload(link: &Link, path: &str, content: &[u8]) {
+    match ask(link, Ask::Write(path.into())).await.unwrap() {
+        (Answer::Upload(number), Some(file)) => {
+            File::from(file).write_all(content).unwrap();
+            assert_eq!(
+                ask(link, Ask::Commit(number)).await.unwrap().0,
+                Answer::Done
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn download(link: &Link, path: &str) -> Vec<u8> {
+    match ask(link, Ask::Read(path.into())).await.unwrap() {
+        (Answer::File(size), Some(file)) => {
+            let mut content = Vec::new();
+            File::from(file).read_to_end(&mut content).unwrap();
+            assert_eq!(content.len() as u64, size);
+            content
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn executions_are_begun_and_then_told() {
+    on_a_line(async |link| {
+        assert_eq!(ask(link, Ask::Ping).await.unwrap().0, Answer::Done);
+        let outcome = execute(link, request(Python, "def handler(event):\n    return 3")).await;
+        assert_eq!(returned(&outcome), serde_json::json!(3));
+        // Too long for the socket, both ways.
+        let long = Request {
+            event: "e".repeat(1_000_000).into(),
+            code: format!("# {}\ncat", "c".repeat(99_000)),
+            ..request(Shell, "")
+        };
+        let outcome = execute(link, long).await;
+        assert_eq!(
+            outcome.result.stdout.len(),
+            1_000_002,
+            "{:?}",
+            outcome.error
+        );
+    });
+}
+
+#[test]
+fn one_that_runs_can_be_cancelled() {
+    on_a_line(async |link| {
+        let asked = request(Shell, "sleep 1000");
+        let id = asked.execution_id.clone();
+        let begun = ask(link, Ask::Execute(asked)).await.unwrap().0;
+        assert_eq!(begun, Answer::Begun);
+        let cancelled = ask(link, Ask::Cancel(id)).await.unwrap().0;
+        assert_eq!(cancelled, Answer::Cancelled(true));
+        match next(link).await.1.unwrap().0 {
+            Answer::Outcome(outcome) => assert_eq!(outcome.ending, Ending::Cancelled),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+#[test]
+fn files_go_in_and_out_and_code_sees_them() {
+    on_a_line(async |link| {
+        upload(link, "data/in.csv", b"a,b\n1,2\n").await;
+        let outcome = execute(link, request(Shell, "wc -l < data/in.csv > out; ls -la")).await;
+        assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
+        assert_eq!(download(link, "out").await, b"2\n");
+        let listed = ask(link, Ask::List(PathBuf::new())).await.unwrap().0;
+        let Answer::Entries(entries) = listed else {
+            panic!("{listed:?}");
+        };
+        let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["data", "out"]);
+        let refused = ask(link, Ask::Remove("data".into())).await.unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::Wrong);
+        assert!(ask(link, Ask::Remove("out".into())).await.is_ok());
+        let refused = ask(link, Ask::Read("out".into())).await.unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::NotFound);
+    });
+}
+
+#[test]
+fn links_that_code_planted_lead_nowhere() {
+    on_a_line(async |link| {
+        let plant = "ln -s /etc/passwd passwd; ln -s / root; ln -s /proc/1/root magic; mkfifo pipe";
+        execute(link, request(Shell, plant)).await;
+        for path in [
+            "passwd",
+            "root/etc/passwd",
+            "magic/etc/passwd",
+            "../etc/passwd",
+            "/etc/passwd",
+        ] {
+            let refused = ask(link, Ask::Read(path.into())).await.unwrap_err();
+            assert_eq!(refused.kind, RefusalKind::NotFound, "{path}");
+            assert!(ask(link, Ask::List(path.into())).await.is_err(), "{path}");
+        }
+        for path in ["root/tmp/x", "magic/x", "../x", "/tmp/x"] {
+            assert!(ask(link, Ask::Write(path.into())).await.is_err(), "{path}");
+        }
+        let refused = ask(link, Ask::Read("pipe".into())).await.unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::Wrong);
+    });
+}
