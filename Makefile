@@ -39,7 +39,7 @@ build: ## Build the release binary, static where the machine can; installs: gcc,
 run: build ## Build it, then play a two-minute tour in a throwaway directory
 	@scripts/tour.sh $(BINARY)
 
-test: ## Run every test, as root and as the user `tester`; installs the tools they drive, and that user
+test: ## Run every test, as root and as the user `tester`; installs the tools and servers they drive, and that user
 	@scripts/set-up test
 	cargo build --workspace --all-targets --locked
 	cargo test --doc --workspace --locked --quiet

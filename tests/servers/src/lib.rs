@@ -1,0 +1,25 @@
+//! Real servers for tests: [`Postgres`], [`Mariadb`] and an [`S3`] store.
+//!
+//! Each has a data directory of its own, a loopback port that the kernel picked, a password that
+//! nobody else knows, and is ready when `start` returns: it answered a query. It can be stopped,
+//! killed and started again on the same data and port. When it is dropped, and also when the test
+//! process is killed, nothing stays: no process, no directory. A server that is not installed fails
+//! the test and says how to get it.
+//!
+//! `shared()` is one server for all tests of a process; `fresh_database()` and `fresh_bucket()`
+//! give each test a part of it that is its own. What tests do with a server is their business.
+
+mod account;
+mod answer;
+mod directory;
+mod mariadb;
+mod port;
+mod postgres;
+mod program;
+mod s3;
+mod secret;
+mod supervisor;
+
+pub use mariadb::Mariadb;
+pub use postgres::Postgres;
+pub use s3::S3;

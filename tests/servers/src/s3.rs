@@ -1,0 +1,133 @@
+//! An S3 store: `s3s-fs`, which keeps a bucket as a directory.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::account::Account;
+use crate::supervisor::{Ending, Supervisor};
+use crate::{answer, directory, program, secret};
+
+/// An S3 store without a bucket.
+#[derive(Debug)]
+pub struct S3 {
+    supervisor: Supervisor,
+    port: u16,
+    access_key: String,
+    secret_key: String,
+}
+
+impl S3 {
+    /// Makes a new store and waits until it answers.
+    #[track_caller]
+    pub fn start() -> S3 {
+        let (access_key, secret_key) = (secret::random(), secret::random());
+        let (port, supervisor) = answer::on_a_free_port(
+            |port| prepare(port, &access_key, &secret_key),
+            |port, _| answers(port, &access_key),
+        );
+        S3 {
+            supervisor,
+            port,
+            access_key,
+            secret_key,
+        }
+    }
+
+    /// One store for all tests of this process. It goes when the process does.
+    pub fn shared() -> &'static S3 {
+        static SHARED: OnceLock<S3> = OnceLock::new();
+        SHARED.get_or_init(S3::start)
+    }
+
+    /// Its endpoint. Buckets are named in the path, not the host.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Who may use it.
+    pub fn access_key(&self) -> &str {
+        &self.access_key
+    }
+
+    /// The secret of the one who may.
+    pub fn secret_key(&self) -> &str {
+        &self.secret_key
+    }
+
+    /// A new empty bucket; gives its name.
+    #[track_caller]
+    pub fn fresh_bucket(&self) -> String {
+        let name = secret::fresh_name();
+        let bucket = self.directory().join("data").join(&name);
+        std::fs::create_dir(bucket).expect("a new bucket");
+        name
+    }
+
+    /// Shuts it down. (Its own orderly shutdown, on SIGINT, waits for clients that stay connected.)
+    pub fn stop(&mut self) {
+        self.supervisor.end(Ending::Terminate);
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.supervisor.end(Ending::Kill);
+    }
+
+    /// Starts it again on the same data and port, after ending it if it still runs.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.stop();
+        let (port, access_key) = (self.port, &self.access_key);
+        answer::bring_up(&mut self.supervisor, |_| answers(port, access_key))
+            .unwrap_or_else(|log| panic!("s3s-fs does not start again; it said:\n{log}"));
+    }
+
+    /// Where it keeps everything; the buckets are in `data`.
+    pub fn directory(&self) -> &Path {
+        self.supervisor.directory()
+    }
+}
+
+#[track_caller]
+fn prepare(port: u16, access_key: &str, secret_key: &str) -> Supervisor {
+    let directory = directory::private(Account::OWN);
+    let data = directory.path().join("data");
+    std::fs::create_dir(&data).expect("a directory for buckets");
+    let command = [
+        program::need("s3s-fs").into_os_string(),
+        "--host=127.0.0.1".into(),
+        format!("--port={port}").into(),
+        // In sight of everyone on this machine; it is worth nothing when the test is over.
+        format!("--access-key={access_key}").into(),
+        format!("--secret-key={secret_key}").into(),
+        data.into_os_string(),
+    ];
+    Supervisor::new(directory, Account::OWN, &command)
+}
+
+/// Asks with the right name and a wrong signature: only this very server knows the name, and would
+/// complain of the signature.
+fn answers(port: u16, access_key: &str) -> bool {
+    ask(port, access_key).is_ok_and(|answer| answer.contains("SignatureDoesNotMatch"))
+}
+
+fn ask(port: u16, access_key: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    write!(
+        stream,
+        "GET /?AWSAccessKeyId={access_key}&Expires=4102444800&Signature=AAAA HTTP/1.1\r\n\
+         Host: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
