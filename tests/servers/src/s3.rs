@@ -131,3 +131,22 @@ fn ask(port: u16, access_key: &str) -> std::io::Result<String> {
     stream.read_to_string(&mut answer)?;
     Ok(answer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_port_lost_to_another_is_replaced_by_the_next() {
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let taken = other.local_addr().unwrap().port();
+        let mut ports = vec![taken];
+        let (port, _server) = answer::on_a_free_port(
+            |free| prepare(ports.pop().unwrap_or(free), "name", "secret"),
+            |port, _| answers(port, "name"),
+        );
+        assert_ne!(port, taken);
+        assert!(answers(port, "name") && !answers(port, "another"));
+    }
+}
