@@ -1,0 +1,184 @@
+//! An asker's end of the line to an executor.
+//!
+//! Many ask at once; every answer finds whoever asked for it. When the line is cut, everyone who still
+//! waits is told so.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, Reply};
+use sandbox_executor::{Link, Outcome, Request};
+use thiserror::Error;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Why there is no answer, or not the one that was asked for.
+#[derive(Debug, Error)]
+pub enum LineError {
+    /// The executor says no.
+    #[error("{}", .0.reason)]
+    Refused(Refusal),
+    /// It is gone.
+    #[error("the session's executor is gone")]
+    Cut,
+    /// It answers something else.
+    #[error("the session's executor does not answer to what it was asked")]
+    Nonsense,
+    /// It cannot be asked.
+    #[error("cannot reach the session's executor")]
+    Unreachable(#[source] io::Error),
+}
+
+type Answered = (Result<Answer, Refusal>, Option<OwnedFd>);
+
+/// The line. Clones are the same line; it is cut when the last of them is gone.
+#[derive(Debug, Clone)]
+pub struct Line {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    link: Arc<Link>,
+    waiting: Arc<Waiting>,
+    /// Ends with the line.
+    reader: tokio::task::AbortHandle,
+}
+
+/// Who waits for which answer.
+#[derive(Debug, Default)]
+struct Waiting {
+    askers: Mutex<Askers>,
+}
+
+#[derive(Debug, Default)]
+struct Askers {
+    next: u64,
+    cut: bool,
+    waiting: BTreeMap<u64, UnboundedSender<Answered>>,
+}
+
+impl Line {
+    /// The line whose end `socket` is. In a runtime.
+    pub fn new(socket: OwnedFd) -> io::Result<Line> {
+        let link = Arc::new(Link::new(socket)?);
+        let waiting = Arc::<Waiting>::default();
+        let reader = tokio::spawn(read(link.clone(), waiting.clone())).abort_handle();
+        let shared = Shared {
+            link,
+            waiting,
+            reader,
+        };
+        Ok(Line {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Asks something that is answered once.
+    pub async fn ask(&self, ask: Ask) -> Result<(Answer, Option<OwnedFd>), LineError> {
+        next(&mut self.put(ask).await?).await
+    }
+
+    /// Has something run, and waits for what becomes of it. `begun` is called when the executor has it.
+    pub async fn execute(
+        &self,
+        request: Request,
+        begun: impl FnOnce() + Send,
+    ) -> Result<Outcome, LineError> {
+        let mut answers = self.put(Ask::Execute(request)).await?;
+        match next(&mut answers).await? {
+            (Answer::Begun, _) => begun(),
+            _ => return Err(LineError::Nonsense),
+        }
+        match next(&mut answers).await? {
+            (Answer::Outcome(outcome), _) => Ok(*outcome),
+            _ => Err(LineError::Nonsense),
+        }
+    }
+
+    /// Waits until the executor is gone.
+    pub async fn cut(&self) {
+        if let Ok(mut answers) = self.put(Ask::Ping).await {
+            while answers.recv().await.is_some() {}
+        }
+    }
+
+    async fn put(&self, ask: Ask) -> Result<UnboundedReceiver<Answered>, LineError> {
+        let (number, answers) = self.shared.waiting.expect().ok_or(LineError::Cut)?;
+        let question = Question { number, ask };
+        match self.shared.link.send(&question, &[]).await {
+            Ok(()) => Ok(answers),
+            Err(error) => {
+                self.shared.waiting.forget(number);
+                Err(LineError::Unreachable(error))
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+async fn next(
+    answers: &mut UnboundedReceiver<Answered>,
+) -> Result<(Answer, Option<OwnedFd>), LineError> {
+    match answers.recv().await {
+        Some((Ok(answer), file)) => Ok((answer, file)),
+        Some((Err(refusal), _)) => Err(LineError::Refused(refusal)),
+        None => Err(LineError::Cut),
+    }
+}
+
+/// Hands answers out until the line is cut.
+async fn read(link: Arc<Link>, waiting: Arc<Waiting>) {
+    while let Ok(Some((reply, mut descriptors))) = link.receive::<Reply>().await {
+        let Reply { number, answer } = reply;
+        waiting.answer(number, (answer, descriptors.pop()));
+    }
+    waiting.cut();
+}
+
+impl Waiting {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Askers> {
+        // Nothing that is done under it can panic half-way.
+        self.askers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn expect(&self) -> Option<(u64, UnboundedReceiver<Answered>)> {
+        let mut askers = self.lock();
+        if askers.cut {
+            return None;
+        }
+        askers.next += 1;
+        let number = askers.next;
+        let (sender, receiver) = unbounded_channel();
+        askers.waiting.insert(number, sender);
+        Some((number, receiver))
+    }
+
+    fn answer(&self, number: u64, answered: Answered) {
+        let mut askers = self.lock();
+        let is_last = !matches!(answered.0, Ok(Answer::Begun));
+        if let Some(asker) = askers.waiting.get(&number) {
+            // Who no longer waits does not want to know.
+            let _ = asker.send(answered);
+        }
+        if is_last {
+            askers.waiting.remove(&number);
+        }
+    }
+
+    fn forget(&self, number: u64) {
+        self.lock().waiting.remove(&number);
+    }
+
+    fn cut(&self) {
+        let mut askers = self.lock();
+        askers.cut = true;
+        askers.waiting.clear();
+    }
+}

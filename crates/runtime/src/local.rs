@@ -1,0 +1,184 @@
+//! Sessions on this machine.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sandbox_linux::message;
+use sandbox_model::id::SessionId;
+use thiserror::Error;
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::line::Line;
+use crate::nursery::{self, Notice, Nursery, Order};
+use crate::spec::SessionSpec;
+
+/// Why something was not done.
+#[derive(Debug, Error)]
+pub enum LocalError {
+    /// It could not be raised.
+    #[error("cannot raise session {session}: {reason}")]
+    Raise {
+        /// Which one.
+        session: SessionId,
+        /// Why.
+        reason: String,
+    },
+    /// Its workspace could not be removed.
+    #[error("cannot remove the workspace of session {session}: {reason}")]
+    Discard {
+        /// Whose.
+        session: SessionId,
+        /// Why.
+        reason: String,
+    },
+    /// The process that raises sessions is gone.
+    #[error("the process that raises sessions is gone")]
+    Gone,
+    /// It cannot be told.
+    #[error("cannot tell the process that raises sessions")]
+    Tell(#[source] io::Error),
+}
+
+/// A session that ended without being asked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Which one.
+    pub session: SessionId,
+    /// Its executor's exit status.
+    pub status: i32,
+}
+
+/// This machine as a host of sessions. Clones are the same host.
+#[derive(Debug, Clone)]
+pub struct Local {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    nursery: Nursery,
+    askers: Mutex<BTreeMap<SessionId, oneshot::Sender<Notice>>>,
+}
+
+impl Local {
+    /// The host behind `nursery`, and the sessions that end by themselves. In a runtime.
+    pub fn new(nursery: Nursery) -> io::Result<(Local, mpsc::UnboundedReceiver<Ended>)> {
+        let socket = nursery.socket.try_clone()?;
+        let shared = Arc::new(Shared {
+            nursery,
+            askers: Mutex::default(),
+        });
+        let (sender, ended) = mpsc::unbounded_channel();
+        tokio::spawn(listen(socket, Arc::downgrade(&shared), sender));
+        Ok((Local { shared }, ended))
+    }
+
+    /// Raises a session, new or not: the line to its executor.
+    pub async fn raise(&self, spec: SessionSpec) -> Result<Line, LocalError> {
+        let (ours, theirs) = nursery::line().map_err(LocalError::Tell)?;
+        let session = spec.session_id.clone();
+        let notice = self
+            .tell(session.clone(), &Order::Raise(spec), Some(theirs))
+            .await?;
+        match notice {
+            Notice::Raised(..) => Line::new(ours).map_err(LocalError::Tell),
+            Notice::Failed(_, reason) => Err(LocalError::Raise { session, reason }),
+            _ => Err(LocalError::Gone),
+        }
+    }
+
+    /// Ends a session, with everything that runs in it. Its workspace stays.
+    pub async fn end(&self, session: &SessionId) -> Result<(), LocalError> {
+        let order = Order::End(session.clone());
+        self.tell(session.clone(), &order, None).await.map(drop)
+    }
+
+    /// Ends a session and removes its workspace.
+    pub async fn discard(&self, session: &SessionId) -> Result<(), LocalError> {
+        let order = Order::Discard(session.clone());
+        match self.tell(session.clone(), &order, None).await? {
+            Notice::Discarded(session, Some(reason)) => {
+                Err(LocalError::Discard { session, reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn tell(
+        &self,
+        session: SessionId,
+        order: &Order,
+        line: Option<OwnedFd>,
+    ) -> Result<Notice, LocalError> {
+        let (sender, answer) = oneshot::channel();
+        self.shared.lock().insert(session.clone(), sender);
+        let text = serde_json::to_vec(order).map_err(|error| LocalError::Tell(error.into()))?;
+        let descriptors: Vec<_> = line.iter().map(AsFd::as_fd).collect();
+        if let Err(error) = message::send(&self.shared.nursery.socket, &text, &descriptors) {
+            self.shared.lock().remove(&session);
+            return Err(LocalError::Tell(error));
+        }
+        answer.await.map_err(|_| LocalError::Gone)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<SessionId, oneshot::Sender<Notice>>> {
+        // Nothing that is done under it can panic half-way.
+        self.askers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Hands out what the nursery says, until it is gone or nobody is left to hear it.
+async fn listen(
+    socket: OwnedFd,
+    shared: std::sync::Weak<Shared>,
+    ended: mpsc::UnboundedSender<Ended>,
+) {
+    // No pipe, but only asked whether there is something to read.
+    let readable = socket
+        .try_clone()
+        .and_then(Receiver::from_owned_fd_unchecked);
+    let Ok(readable) = readable else {
+        return;
+    };
+    let waits = || match message::waiting(&socket) {
+        true => Ok(()),
+        false => Err(io::ErrorKind::WouldBlock.into()),
+    };
+    while readable.readable().await.is_ok() {
+        while readable.try_io(waits).is_ok() {
+            let mut bytes = [0; 16 << 10];
+            let notice = match message::receive(&socket, &mut bytes) {
+                Ok((length, _)) if length > 0 => serde_json::from_slice(&bytes[..length]),
+                // Everyone who still waits learns it by their channel's end.
+                _ => {
+                    if let Some(shared) = shared.upgrade() {
+                        shared.lock().clear();
+                    }
+                    return;
+                }
+            };
+            let (Ok(notice), Some(shared)) = (notice, shared.upgrade()) else {
+                return;
+            };
+            let session = match &notice {
+                Notice::Raised(session, _)
+                | Notice::Failed(session, _)
+                | Notice::Ended(session, _)
+                | Notice::Discarded(session, _) => session.clone(),
+            };
+            let asker = shared.lock().remove(&session);
+            match (asker, notice) {
+                (Some(asker), notice) => drop(asker.send(notice)),
+                (None, Notice::Ended(session, Some(status))) => {
+                    let _ = ended.send(Ended { session, status });
+                }
+                (None, _) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The process that raises sessions.
+//!
+//! A server has threads, and a process with threads must not fork; so before it has any, it forks this
+//! one, which never does. It makes workspaces and sandboxes, keeps what it raised until it ends, and says
+//! when that is. Everything it does, it does as the user whom sessions belong to on the host. It ends
+//! with the server, and all sessions with it; their workspaces stay.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::event::epoll;
+use rustix::process::{Gid, Signal, Uid};
+use sandbox_executor::link;
+use sandbox_isolation::Status;
+use sandbox_isolation::keeper::Kept;
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
+use sandbox_linux::identity::Ids;
+use sandbox_linux::message;
+use sandbox_model::id::SessionId;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::SessionSpec;
+
+mod raise;
+
+/// The longest message; a session's environment is the longest part of one.
+const LONGEST: usize = 128 << 10;
+
+/// What the nursery is told.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Raise this session. The executor's end of its line comes along.
+    Raise(SessionSpec),
+    /// End this one. Its workspace stays.
+    End(SessionId),
+    /// End this one, and remove its workspace.
+    Discard(SessionId),
+}
+
+/// What it says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Notice {
+    /// It is raised; its keeper has this number.
+    Raised(SessionId, i32),
+    /// It could not be raised.
+    Failed(SessionId, String),
+    /// It ended, or was not there.
+    Ended(SessionId, Option<i32>),
+    /// Its workspace is gone, or could not be removed for this reason.
+    Discarded(SessionId, Option<String>),
+}
+
+/// The nursery, as the server sees it.
+#[derive(Debug)]
+pub struct Nursery {
+    pub(crate) socket: OwnedFd,
+    process: Child,
+}
+
+impl Nursery {
+    /// Starts it, with its state in `root`, which is made where it is missing. As real root, it becomes
+    /// `user`, and gives `root` to it. Must be called while the process has a single thread.
+    pub fn start(root: &Path, user: Option<Ids>) -> io::Result<Nursery> {
+        let (ours, theirs) = message::pair()?;
+        let root = root.to_owned();
+        std::fs::create_dir_all(&root)?;
+        if let Some(user) = user {
+            std::os::unix::fs::chown(&root, Some(user.user), Some(user.group))?;
+        }
+        let (process, socket) = clone(Namespaces::empty(), Parent::Caller, ours, || {
+            let run = || -> io::Result<()> {
+                close_others(&[theirs.as_fd()])?;
+                if let Some(user) = user {
+                    become_user(user)?;
+                }
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                if message::abandoned(&theirs) {
+                    leave(1);
+                }
+                At::new(root, theirs)?.work()
+            };
+            i32::from(run().is_err())
+        })?;
+        Ok(Nursery { socket, process })
+    }
+}
+
+impl Drop for Nursery {
+    fn drop(&mut self) {
+        self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn become_user(user: Ids) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user.user), Gid::from_raw(user.group));
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    // Changing the user takes /proc/self away, by which namespaces are mapped.
+    Ok(rustix::process::set_dumpable_behavior(
+        rustix::process::DumpableBehavior::Dumpable,
+    )?)
+}
+
+/// The nursery at work.
+struct At {
+    root: PathBuf,
+    socket: OwnedFd,
+    epoll: OwnedFd,
+    kept: BTreeMap<SessionId, Kept>,
+    /// Whose end is told under which number. No number is used twice: an end may be told when the
+    /// session is another already.
+    watched: BTreeMap<u64, SessionId>,
+    next: u64,
+}
+
+/// What epoll says of the socket.
+const SOCKET: u64 = u64::MAX;
+
+impl At {
+    fn new(root: PathBuf, socket: OwnedFd) -> io::Result<At> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(SOCKET);
+        epoll::add(&epoll, &socket, data, epoll::EventFlags::IN)?;
+        Ok(At {
+            root,
+            socket,
+            epoll,
+            kept: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            next: 0,
+        })
+    }
+
+    /// Until the server is gone.
+    fn work(mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            events.clear();
+            let room = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, room, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                let epoll::Event { data, .. } = *event;
+                match data.u64() {
+                    SOCKET => match self.next()? {
+                        Some((order, line)) => self.obey(order, line)?,
+                        None => return Ok(()),
+                    },
+                    ended => self.note_end(ended)?,
+                }
+            }
+        }
+    }
+
+    fn next(&self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
+        let mut bytes = vec![0; LONGEST];
+        let (length, mut descriptors) = message::receive(&self.socket, &mut bytes)?;
+        if length == 0 {
+            return Ok(None);
+        }
+        Ok(Some((
+            serde_json::from_slice(&bytes[..length])?,
+            descriptors.pop(),
+        )))
+    }
+
+    fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {
+        match order {
+            Order::Raise(spec) => {
+                let id = spec.session_id.clone();
+                let notice = match self.raise(&spec, line) {
+                    Ok(pid) => Notice::Raised(id, pid),
+                    Err(reason) => Notice::Failed(id, reason),
+                };
+                self.say(&notice)
+            }
+            Order::End(id) => {
+                let status = self.end(&id);
+                self.say(&Notice::Ended(id, status))
+            }
+            Order::Discard(id) => {
+                self.end(&id);
+                let failed = raise::discard(&self.root, &id).err();
+                self.say(&Notice::Discarded(id, failed))
+            }
+        }
+    }
+
+    fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<i32, String> {
+        let line = line.ok_or("no line came with the order")?;
+        let id = spec.session_id.clone();
+        if self.kept.contains_key(&id) {
+            return Err("it is raised already".to_owned());
+        }
+        let kept = raise::raise(&self.root, spec, line)?;
+        let pid = kept.pid();
+        self.next += 1;
+        let key = self.next;
+        let data = epoll::EventData::new_u64(key);
+        epoll::add(&self.epoll, kept.pidfd(), data, epoll::EventFlags::IN)
+            .map_err(|error| error.to_string())?;
+        self.watched.insert(key, id.clone());
+        self.kept.insert(id, kept);
+        Ok(pid)
+    }
+
+    fn end(&mut self, id: &SessionId) -> Option<i32> {
+        let kept = self.kept.remove(id)?;
+        self.watched.retain(|_, watched| watched != id);
+        drop(kept);
+        Some(0)
+    }
+
+    fn note_end(&mut self, key: u64) -> io::Result<()> {
+        let Some(id) = self.watched.remove(&key) else {
+            return Ok(());
+        };
+        let Some(kept) = self.kept.remove(&id) else {
+            return Ok(());
+        };
+        let status = match kept.wait()? {
+            Status::Exited(code) => code,
+            Status::Signalled(signal) => 128 + signal,
+        };
+        self.say(&Notice::Ended(id, Some(status)))
+    }
+
+    fn say(&self, notice: &Notice) -> io::Result<()> {
+        message::send(&self.socket, &serde_json::to_vec(notice)?, &[])
+    }
+}
+
+/// Both ends of a new line.
+pub(crate) fn line() -> io::Result<(OwnedFd, OwnedFd)> {
+    link::pair()
+}

@@ -1,0 +1,165 @@
+//! Raising one session: its workspace, its walls, its executor.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use sandbox_executor::{Executor, Files, Link, Settings, serve};
+use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, keep};
+use sandbox_isolation::{Identity, Policy, Root as Filesystem, Runs, Terminal};
+use sandbox_linux::identity::Ids;
+use sandbox_model::id::SessionId;
+use sandbox_model::{BackendChoice, WorkspaceMount};
+use sandbox_workspace::progress::Silent;
+use sandbox_workspace::root::{CreateRequest, Root};
+use sandbox_workspace::{Sandbox, discard};
+
+use crate::spec::{SessionSpec, Workspace};
+
+/// Where a session's workspace is inside.
+const WORKSPACE: &str = "/workspace";
+
+/// Who code is inside.
+const USER: Ids = Ids {
+    user: 1000,
+    group: 1000,
+};
+
+/// What code finds in its environment before anything is asked for.
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("HOME", WORKSPACE),
+    ("LANG", "C.UTF-8"),
+    ("USER", "sandbox"),
+];
+
+/// The directory, beside the workspaces, that those which start from nothing are copies of.
+const EMPTY: &str = "empty";
+
+/// The directory of all workspaces.
+const SANDBOXES: &str = "sandboxes";
+
+/// Raises the session that `spec` describes, in `root`. `line` is its executor's.
+pub(super) fn raise(root: &Path, spec: &SessionSpec, line: OwnedFd) -> Result<Kept, String> {
+    let sandbox = workspace(root, spec)?;
+    let lock = sandbox.lock_shared().map_err(chain)?;
+    let runs = Runs::open(&sandbox.runs_dir());
+    let env = environment(spec);
+    let policy = policy(root, &sandbox);
+    let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {
+        Some(line) => i32::from(attend(keeper, line, env).is_err()),
+        None => 1,
+    };
+    let descriptor = lock.fd.as_fd();
+    keep(
+        &policy,
+        &runs,
+        descriptor,
+        InnerNetwork::Own,
+        vec![line],
+        body,
+    )
+    .map_err(chain)
+}
+
+/// Removes a session's workspace; it is no error when there is none.
+pub(super) fn discard(root: &Path, id: &SessionId) -> Result<(), String> {
+    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(chain)?;
+    let is_it = |name: &&sandbox_model::SandboxName| name.as_str() == id.as_str();
+    if sandboxes
+        .names()
+        .map_err(chain)?
+        .iter()
+        .find(is_it)
+        .is_none()
+    {
+        return Ok(());
+    }
+    let sandbox = sandboxes.sandbox(id.as_str()).map_err(chain)?;
+    discard::discard(sandbox, &mut Silent).map_err(chain)
+}
+
+/// The session's workspace: the one it had, or a new one.
+fn workspace(root: &Path, spec: &SessionSpec) -> Result<Sandbox, String> {
+    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(chain)?;
+    if let Ok(sandbox) = sandboxes.sandbox(spec.session_id.as_str()) {
+        return Ok(sandbox);
+    }
+    let source = match &spec.workspace {
+        Workspace::Source(source) => source.clone(),
+        Workspace::Empty => {
+            let empty = root.join(EMPTY);
+            std::fs::create_dir_all(&empty).map_err(chain)?;
+            empty
+        }
+    };
+    let request = CreateRequest {
+        name: Some(spec.session_id.as_str().parse().map_err(chain)?),
+        source,
+        backend: BackendChoice::Auto,
+        settings: sandbox_model::Settings::default(),
+    };
+    sandboxes.create(&request, &mut Silent).map_err(chain)
+}
+
+fn policy(root: &Path, sandbox: &Sandbox) -> Policy {
+    let workspace = sandbox.mount();
+    let layer = match &workspace {
+        WorkspaceMount::Overlay { upper, .. } => upper.clone(),
+        WorkspaceMount::Bind { dir } => dir.clone(),
+    };
+    Policy {
+        name: sandbox.name().clone(),
+        workspace,
+        source: PathBuf::from(WORKSPACE),
+        cwd: PathBuf::from(WORKSPACE),
+        home: None,
+        hide: vec![root.to_owned()],
+        settings: sandbox_model::Settings::default(),
+        env: Vec::new(),
+        command: Vec::new(),
+        terminal: Terminal::Inherit,
+        layer,
+        root: Filesystem::Built,
+        identity: Identity::As(USER),
+    }
+}
+
+/// What was asked for goes over what there is anyway.
+fn environment(spec: &SessionSpec) -> Vec<(OsString, OsString)> {
+    let asked = &spec.env_vars;
+    let usual = ENVIRONMENT
+        .iter()
+        .filter(|(name, _)| !asked.contains_key(*name));
+    let usual = usual.map(|&(name, value)| (name.into(), value.into()));
+    let asked = asked
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    usual.chain(asked).collect()
+}
+
+/// The keeper's life: answering on the line until it is cut.
+fn attend(keeper: Keeper, line: OwnedFd, env: Vec<(OsString, OsString)>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build()?;
+    let settings = Settings {
+        workspace: PathBuf::from(WORKSPACE),
+        env,
+    };
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let files = Files::open(Path::new(WORKSPACE))?;
+        let executor = Executor::new(keeper, settings);
+        serve(Link::new(line)?, executor, files).await
+    })
+}
+
+/// An error with what caused it, in one line.
+fn chain(error: impl std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

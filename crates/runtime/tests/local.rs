@@ -1,0 +1,296 @@
+//! Sessions on this machine, raised by a server that is root and belonging to the user `tester`.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sandbox_executor::protocol::{Answer, Ask};
+use sandbox_executor::{Ending, Outcome, Request};
+use sandbox_linux::clone::{Namespaces, Parent, clone};
+use sandbox_linux::identity::Ids;
+use sandbox_model::execution::Language;
+use sandbox_model::id::SessionId;
+use sandbox_runtime::{Ended, Line, LineError, Local, Nursery, SessionSpec, Workspace};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+type Ends = UnboundedReceiver<Ended>;
+
+fn tester() -> Ids {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let line = users.lines().find(|line| line.starts_with("tester:"));
+    let line = line.expect("the user `tester` (useradd tester)");
+    let fields: Vec<&str> = line.split(':').collect();
+    Ids {
+        user: fields[2].parse().unwrap(),
+        group: fields[3].parse().unwrap(),
+    }
+}
+
+/// Does `body` as a server that was just started, with its state in a directory.
+fn served(body: impl AsyncFn(&Path, Local, Ends)) {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    assert_eq!(serve(&state, &body), Some(0));
+}
+
+/// One life of a server: its exit status.
+fn serve(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i32> {
+    let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let nursery = Nursery::start(state, Some(tester())).unwrap();
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(async {
+                let (local, ends) = Local::new(nursery).unwrap();
+                body(state, local, ends).await;
+            });
+        }));
+        i32::from(outcome.is_err())
+    })
+    .unwrap();
+    child.wait().unwrap().exit_status()
+}
+
+fn id(letter: char) -> SessionId {
+    let letters: String = std::iter::repeat_n(letter, 16).collect();
+    format!("sess_{letters}").parse().unwrap()
+}
+
+fn spec(letter: char) -> SessionSpec {
+    SessionSpec {
+        session_id: id(letter),
+        workspace: Workspace::Empty,
+        env_vars: BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]),
+    }
+}
+
+fn request(language: Language, code: &str) -> Request {
+    Request {
+        execution_id: "exec_20261116_abcdefgh".parse().unwrap(),
+        code: code.to_owned(),
+        language,
+        event: serde_json::json!({}),
+        timeout_seconds: 30,
+    }
+}
+
+async fn shell(line: &Line, code: &str) -> Outcome {
+    let outcome = line.execute(request(Language::Shell, code), || {}).await;
+    outcome.unwrap()
+}
+
+async fn printed(line: &Line, code: &str) -> String {
+    let outcome = shell(line, code).await;
+    assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
+    outcome.result.stdout.trim_end().to_owned()
+}
+
+#[test]
+fn a_session_runs_code_as_nobody_in_particular() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap();
+        assert_eq!(
+            printed(&line, "id -u; pwd; echo $GREETING").await,
+            "1000\n/workspace\nhello"
+        );
+        let mut begun = false;
+        let code = request(Language::Python, "def handler(event):\n    return 6 * 7");
+        let outcome = line.execute(code, || begun = true).await.unwrap();
+        assert_eq!(outcome.result.return_value.as_deref(), Some("42"));
+        assert!(begun);
+        local.end(&id('a')).await.unwrap();
+        assert!(matches!(line.ask(Ask::Ping).await, Err(LineError::Cut)));
+    });
+}
+
+#[test]
+fn a_workspace_outlives_its_session_and_its_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    let first = serve(&state, &async |_: &Path, local: Local, _: Ends| {
+        let line = local.raise(spec('a')).await.unwrap();
+        printed(&line, "echo kept > kept; mkdir d; echo deep > d/file").await;
+        local.end(&id('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap();
+        assert_eq!(
+            printed(&line, "cat kept d/file; echo more >> kept").await,
+            "kept\ndeep"
+        );
+        // It ends with this server.
+    });
+    let second = serve(&state, &async |_: &Path, local: Local, _: Ends| {
+        let line = local.raise(spec('a')).await.unwrap();
+        assert_eq!(printed(&line, "cat kept").await, "kept\nmore");
+        local.discard(&id('a')).await.unwrap();
+        local.discard(&id('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap();
+        assert_eq!(printed(&line, "ls -A").await, "");
+    });
+    assert_eq!((first, second), (Some(0), Some(0)));
+}
+
+#[test]
+fn sessions_do_not_see_each_other() {
+    served(async |state, local, _| {
+        let one = local.raise(spec('a')).await.unwrap();
+        let other = local.raise(spec('b')).await.unwrap();
+        printed(&one, "echo secret > secret").await;
+        assert_eq!(
+            printed(&other, "ls -A; echo /proc/[0-9]*").await,
+            "/proc/1 /proc/2"
+        );
+        // Not even by its path on the host.
+        let look = format!("ls {}", state.display());
+        assert_ne!(shell(&other, &look).await.result.exit_code, 0);
+    });
+}
+
+#[test]
+fn a_session_may_start_from_a_copy_of_a_directory() {
+    served(async |state, local, _| {
+        let source = state.parent().unwrap().join("source");
+        std::fs::create_dir(&source).unwrap();
+        std::fs::write(source.join("file"), "original").unwrap();
+        let with = SessionSpec {
+            workspace: Workspace::Source(source.clone()),
+            ..spec('a')
+        };
+        let line = local.raise(with).await.unwrap();
+        assert_eq!(printed(&line, "cat file").await, "original");
+        let missing = SessionSpec {
+            workspace: Workspace::Source(source.join("missing")),
+            ..spec('b')
+        };
+        let error = local.raise(missing).await.unwrap_err().to_string();
+        assert!(error.contains("missing"), "{error}");
+    });
+}
+
+#[test]
+fn files_are_handed_over() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap();
+        let (answer, file) = line.ask(Ask::Write("in/data".into())).await.unwrap();
+        let Answer::Upload(number) = answer else {
+            panic!("{answer:?}");
+        };
+        File::from(file.unwrap()).write_all(b"content").unwrap();
+        line.ask(Ask::Commit(number)).await.unwrap();
+        assert_eq!(
+            printed(&line, "cat in/data; tr a-z A-Z < in/data > out").await,
+            "content"
+        );
+        let (answer, file) = line.ask(Ask::Read("out".into())).await.unwrap();
+        assert_eq!(answer, Answer::File(7));
+        let mut text = String::new();
+        File::from(file.unwrap()).read_to_string(&mut text).unwrap();
+        assert_eq!(text, "CONTENT");
+        let refused = line.ask(Ask::Read("../etc/passwd".into())).await;
+        assert!(matches!(refused, Err(LineError::Refused(_))), "{refused:?}");
+    });
+}
+
+#[test]
+fn many_ask_at_once_and_each_gets_its_answer() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap();
+        let mut all = tokio::task::JoinSet::new();
+        for number in 0..20 {
+            let line = line.clone();
+            all.spawn(async move { (number, printed(&line, &format!("echo {number}")).await) });
+        }
+        while let Some(answered) = all.join_next().await {
+            let (number, text) = answered.unwrap();
+            assert_eq!(text, number.to_string());
+        }
+    });
+}
+
+#[test]
+fn an_executor_that_is_killed_is_told_of() {
+    served(async |state, local, mut ends| {
+        let line = local.raise(spec('a')).await.unwrap();
+        let waiting = tokio::spawn({
+            let line = line.clone();
+            async move {
+                line.execute(request(Language::Shell, "sleep 1000"), || {})
+                    .await
+            }
+        });
+        let runs = state.join(format!("sandboxes/{}/runs", id('a')));
+        let keeper = std::fs::read_dir(runs)
+            .unwrap()
+            .find_map(|entry| entry.unwrap().file_name().to_str()?.parse::<i32>().ok());
+        let keeper = rustix::process::Pid::from_raw(keeper.unwrap()).unwrap();
+        rustix::process::kill_process(keeper, rustix::process::Signal::KILL).unwrap();
+        let ended = ends.recv().await.unwrap();
+        assert_eq!(ended.session, id('a'));
+        assert_eq!(ended.status, 128 + 9);
+        let outcome = waiting.await.unwrap();
+        assert!(matches!(outcome, Err(LineError::Cut)), "{outcome:?}");
+        // It can be raised again.
+        let line = local.raise(spec('a')).await.unwrap();
+        assert_eq!(printed(&line, "echo on").await, "on");
+    });
+}
+
+#[test]
+fn a_session_ends_when_nobody_is_left_to_ask() {
+    served(async |_, local, mut ends| {
+        drop(local.raise(spec('a')).await.unwrap());
+        let ended = ends.recv().await.unwrap();
+        assert_eq!((ended.session, ended.status), (id('a'), 0));
+    });
+}
+
+#[test]
+fn everything_ends_with_the_server_whatever_ends_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    let keeper = directory.path().join("keeper");
+    let life = serve(&state, &async |state: &Path, local: Local, _: Ends| {
+        let line = local.raise(spec('a')).await.unwrap();
+        printed(&line, "sleep 1000 & echo").await;
+        let runs = state.join(format!("sandboxes/{}/runs", id('a')));
+        let names = std::fs::read_dir(runs).unwrap();
+        let pid = names.map(|entry| entry.unwrap().file_name());
+        let pid = pid
+            .filter_map(|name| name.to_str()?.parse::<i32>().ok())
+            .next();
+        std::fs::write(&keeper, pid.unwrap().to_string()).unwrap();
+        let own = rustix::process::getpid();
+        rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+    });
+    assert_eq!(life, None);
+    let pid = std::fs::read_to_string(&keeper).unwrap();
+    let begin = Instant::now();
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "{pid} is still there"
+        );
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_timeout_is_told_as_such() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap();
+        let asked = Request {
+            timeout_seconds: 1,
+            ..request(Language::Shell, "sleep 1000")
+        };
+        let outcome = line.execute(asked, || {}).await.unwrap();
+        assert_eq!(outcome.ending, Ending::TimedOut);
+    });
+}
