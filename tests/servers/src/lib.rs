@@ -11,7 +11,6 @@
 
 mod account;
 mod answer;
-mod directory;
 mod mariadb;
 mod port;
 mod postgres;

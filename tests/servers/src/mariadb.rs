@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::account::Account;
+use crate::answer::{self, Server};
 use crate::supervisor::{Ending, Supervisor};
-use crate::{answer, directory, program, secret};
+use crate::{program, secret};
 
 /// The name of a user who may do everything.
 const USER: &str = "sandbox";
@@ -15,7 +16,7 @@ const USER: &str = "sandbox";
 /// A MariaDB server with nothing in it.
 #[derive(Debug)]
 pub struct Mariadb {
-    supervisor: Supervisor,
+    server: Server,
     port: u16,
     password: String,
 }
@@ -25,12 +26,12 @@ impl Mariadb {
     #[track_caller]
     pub fn start() -> Mariadb {
         let password = secret::random();
-        let (port, supervisor) = answer::on_a_free_port(
+        let (port, server) = answer::on_a_free_port(
             |port| prepare(port, &password),
-            |port, _| answers(port, &password),
+            |port| answers(port, &password),
         );
         Mariadb {
-            supervisor,
+            server,
             port,
             password,
         }
@@ -74,12 +75,12 @@ impl Mariadb {
 
     /// Shuts it down in order.
     pub fn stop(&mut self) {
-        self.supervisor.end(Ending::Terminate);
+        self.server.supervisor.end(Ending::Terminate);
     }
 
     /// Kills it, as a power cut would but for the disk.
     pub fn kill(&mut self) {
-        self.supervisor.end(Ending::Kill);
+        self.server.supervisor.end(Ending::Kill);
     }
 
     /// Starts it again on the same data and port, after ending it if it still runs.
@@ -87,13 +88,12 @@ impl Mariadb {
     pub fn restart(&mut self) {
         self.stop();
         let (port, password) = (self.port, &self.password);
-        answer::bring_up(&mut self.supervisor, |_| answers(port, password))
-            .unwrap_or_else(|log| panic!("MariaDB does not start again; it said:\n{log}"));
+        self.server.bring_up_again(|| answers(port, password));
     }
 
     /// Where it keeps everything.
     pub fn directory(&self) -> &Path {
-        self.supervisor.directory()
+        self.server.supervisor.directory()
     }
 
     fn url_of(&self, database: &str) -> String {
@@ -112,37 +112,40 @@ const SETTINGS: [&str; 4] = [
 ];
 
 #[track_caller]
-fn prepare(port: u16, password: &str) -> Supervisor {
-    let account = Account::ordinary();
-    let directory = directory::private(account);
-    let data = option("datadir", &directory.path().join("data"));
-    let users = directory.path().join("users.sql");
+fn prepare(port: u16, password: &str) -> Server {
+    let mut supervisor = Supervisor::new(Account::ordinary());
+    let directory = supervisor.directory().to_owned();
+    let data = option("datadir", &directory.join("data"));
     let sql = format!(
         "CREATE USER IF NOT EXISTS {USER}@'127.0.0.1' IDENTIFIED BY '{password}';\n\
          GRANT ALL ON *.* TO {USER}@'127.0.0.1' WITH GRANT OPTION;\n"
     );
-    std::fs::write(&users, sql).expect("write the user's definition");
-    account.own(&users);
-    let mut install = Command::new(program::need("mariadb-install-db"));
-    install
-        .args(["--no-defaults", "--skip-test-db"])
-        .arg(&data)
-        .args(SETTINGS);
-    directory::fill(account, &mut install);
+    let users = supervisor.write("users.sql", &sql);
+    let mut install = vec![
+        program::need("mariadb-install-db").into(),
+        "--no-defaults".into(),
+        "--skip-test-db".into(),
+        data.clone(),
+    ];
+    install.extend(SETTINGS.map(OsString::from));
+    supervisor.run(&install);
     let mut command = vec![
-        program::need("mariadbd").into_os_string(),
+        program::need("mariadbd").into(),
         "--no-defaults".into(),
         data,
         "--bind-address=127.0.0.1".into(),
         format!("--port={port}").into(),
         // A name without a path is taken below the data.
         "--socket=socket".into(),
-        option("pid-file", &directory.path().join("pid")),
+        option("pid-file", &directory.join("pid")),
         option("init-file", &users),
-        option("tmpdir", directory.path()),
+        option("tmpdir", &directory),
     ];
     command.extend(SETTINGS.map(OsString::from));
-    Supervisor::new(directory, account, &command)
+    Server {
+        supervisor,
+        command,
+    }
 }
 
 fn option(name: &str, path: &Path) -> OsString {

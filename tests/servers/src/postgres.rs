@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::account::Account;
+use crate::answer::{self, Server};
 use crate::supervisor::{Ending, Supervisor};
-use crate::{answer, directory, program, secret};
+use crate::{program, secret};
 
 /// The superuser's name.
 const USER: &str = "sandbox";
@@ -15,7 +16,7 @@ const USER: &str = "sandbox";
 /// A PostgreSQL server with nothing in it.
 #[derive(Debug)]
 pub struct Postgres {
-    supervisor: Supervisor,
+    server: Server,
     port: u16,
     password: String,
 }
@@ -25,12 +26,12 @@ impl Postgres {
     #[track_caller]
     pub fn start() -> Postgres {
         let password = secret::random();
-        let (port, supervisor) = answer::on_a_free_port(
+        let (port, server) = answer::on_a_free_port(
             |port| prepare(port, &password),
-            |port, _| answers(port, &password),
+            |port| answers(port, &password),
         );
         Postgres {
-            supervisor,
+            server,
             port,
             password,
         }
@@ -74,12 +75,12 @@ impl Postgres {
 
     /// Shuts it down in order.
     pub fn stop(&mut self) {
-        self.supervisor.end(Ending::Interrupt);
+        self.server.supervisor.end(Ending::Interrupt);
     }
 
     /// Kills it, as a power cut would but for the disk.
     pub fn kill(&mut self) {
-        self.supervisor.end(Ending::Kill);
+        self.server.supervisor.end(Ending::Kill);
     }
 
     /// Starts it again on the same data and port, after ending it if it still runs.
@@ -87,13 +88,12 @@ impl Postgres {
     pub fn restart(&mut self) {
         self.stop();
         let (port, password) = (self.port, &self.password);
-        answer::bring_up(&mut self.supervisor, |_| answers(port, password))
-            .unwrap_or_else(|log| panic!("PostgreSQL does not start again; it said:\n{log}"));
+        self.server.bring_up_again(|| answers(port, password));
     }
 
     /// Where it keeps everything.
     pub fn directory(&self) -> &Path {
-        self.supervisor.directory()
+        self.server.supervisor.directory()
     }
 
     fn url_of(&self, database: &str) -> String {
@@ -103,26 +103,26 @@ impl Postgres {
 }
 
 #[track_caller]
-fn prepare(port: u16, password: &str) -> Supervisor {
-    let account = Account::ordinary();
-    let directory = directory::private(account);
-    let data = directory.path().join("data");
-    let password_file = directory.path().join("password");
-    std::fs::write(&password_file, password).expect("write the password");
-    account.own(&password_file);
-    let mut initdb = Command::new(program::need_of_postgres("initdb"));
-    initdb
-        .arg("--pgdata")
-        .arg(&data)
-        .arg("--pwfile")
-        .arg(&password_file)
-        .args(["--username", USER, "--auth=scram-sha-256"])
-        .args(["--encoding=UTF8", "--locale=C", "--no-sync"]);
-    directory::fill(account, &mut initdb);
-    let command = [
-        program::need_of_postgres("postgres").into_os_string(),
+fn prepare(port: u16, password: &str) -> Server {
+    let mut supervisor = Supervisor::new(Account::ordinary());
+    let data = supervisor.directory().join("data");
+    let password_file = supervisor.write("password", password);
+    supervisor.run(&[
+        program::need_of_postgres("initdb").into(),
+        "--pgdata".into(),
+        data.clone().into(),
+        "--pwfile".into(),
+        password_file.into(),
+        setting(&format!("username={USER}")),
+        setting("auth=scram-sha-256"),
+        setting("encoding=UTF8"),
+        setting("locale=C"),
+        setting("no-sync"),
+    ]);
+    let command = vec![
+        program::need_of_postgres("postgres").into(),
         "-D".into(),
-        data.into_os_string(),
+        data.into(),
         setting("listen_addresses=127.0.0.1"),
         setting(&format!("port={port}")),
         // A socket beside it would have to fit in 108 bytes, wherever the directory is.
@@ -131,7 +131,10 @@ fn prepare(port: u16, password: &str) -> Supervisor {
         setting("fsync=off"),
         setting("max_connections=200"),
     ];
-    Supervisor::new(directory, account, &command)
+    Server {
+        supervisor,
+        command,
+    }
 }
 
 fn setting(text: &str) -> OsString {

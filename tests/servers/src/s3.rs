@@ -7,13 +7,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::account::Account;
+use crate::answer::{self, Server};
 use crate::supervisor::{Ending, Supervisor};
-use crate::{answer, directory, program, secret};
+use crate::{program, secret};
 
 /// An S3 store without a bucket.
 #[derive(Debug)]
 pub struct S3 {
-    supervisor: Supervisor,
+    server: Server,
     port: u16,
     access_key: String,
     secret_key: String,
@@ -24,12 +25,12 @@ impl S3 {
     #[track_caller]
     pub fn start() -> S3 {
         let (access_key, secret_key) = (secret::random(), secret::random());
-        let (port, supervisor) = answer::on_a_free_port(
+        let (port, server) = answer::on_a_free_port(
             |port| prepare(port, &access_key, &secret_key),
-            |port, _| answers(port, &access_key),
+            |port| answers(port, &access_key),
         );
         S3 {
-            supervisor,
+            server,
             port,
             access_key,
             secret_key,
@@ -73,12 +74,12 @@ impl S3 {
 
     /// Shuts it down. (Its own orderly shutdown, on SIGINT, waits for clients that stay connected.)
     pub fn stop(&mut self) {
-        self.supervisor.end(Ending::Terminate);
+        self.server.supervisor.end(Ending::Terminate);
     }
 
     /// Kills it.
     pub fn kill(&mut self) {
-        self.supervisor.end(Ending::Kill);
+        self.server.supervisor.end(Ending::Kill);
     }
 
     /// Starts it again on the same data and port, after ending it if it still runs.
@@ -86,31 +87,33 @@ impl S3 {
     pub fn restart(&mut self) {
         self.stop();
         let (port, access_key) = (self.port, &self.access_key);
-        answer::bring_up(&mut self.supervisor, |_| answers(port, access_key))
-            .unwrap_or_else(|log| panic!("s3s-fs does not start again; it said:\n{log}"));
+        self.server.bring_up_again(|| answers(port, access_key));
     }
 
     /// Where it keeps everything; the buckets are in `data`.
     pub fn directory(&self) -> &Path {
-        self.supervisor.directory()
+        self.server.supervisor.directory()
     }
 }
 
 #[track_caller]
-fn prepare(port: u16, access_key: &str, secret_key: &str) -> Supervisor {
-    let directory = directory::private(Account::OWN);
-    let data = directory.path().join("data");
+fn prepare(port: u16, access_key: &str, secret_key: &str) -> Server {
+    let supervisor = Supervisor::new(Account::OWN);
+    let data = supervisor.directory().join("data");
     std::fs::create_dir(&data).expect("a directory for buckets");
-    let command = [
-        program::need("s3s-fs").into_os_string(),
+    let command = vec![
+        program::need("s3s-fs").into(),
         "--host=127.0.0.1".into(),
         format!("--port={port}").into(),
         // In sight of everyone on this machine; it is worth nothing when the test is over.
         format!("--access-key={access_key}").into(),
         format!("--secret-key={secret_key}").into(),
-        data.into_os_string(),
+        data.into(),
     ];
-    Supervisor::new(directory, Account::OWN, &command)
+    Server {
+        supervisor,
+        command,
+    }
 }
 
 /// Asks with the right name and a wrong signature: only this very server knows the name, and would
@@ -144,7 +147,7 @@ mod tests {
         let mut ports = vec![taken];
         let (port, _server) = answer::on_a_free_port(
             |free| prepare(ports.pop().unwrap_or(free), "name", "secret"),
-            |port, _| answers(port, "name"),
+            |port| answers(port, "name"),
         );
         assert_ne!(port, taken);
         assert!(answers(port, "name") && !answers(port, "another"));

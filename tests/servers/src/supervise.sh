@@ -1,33 +1,42 @@
-# Looks after one server: starts it, ends it, and leaves nothing when its owner is gone.
+# Looks after one server: makes its data, starts it, ends it, and leaves nothing when its owner is gone.
 #
 # The owner holds the other end of our standard input. Each line it writes is an order, each order
 # is answered by one line. When it closes that end, by will or by being killed, the server goes and
-# its directory with it. Everything the server starts inherits a lock on `alive`, so that whoever
-# gets the lock alone knows that all of them have ended.
+# its directory with it. Everything that is started inherits a lock on `alive`, so that whoever gets
+# the lock alone knows that all of it has ended.
 #
-# usage: sh supervise.sh DIRECTORY PROGRAM [ARGUMENT…]
+#   start N   starts the command of the next N lines; answers with its process number
+#   SIGNAL    ends it by this signal, if it still runs; answers with its status
+#
+# usage: sh supervise.sh DIRECTORY
 directory=$1
-shift
-server=
+process=
 
 end() {
-    [ -n "$server" ] || return 0
-    kill -s "$1" "$server"
-    wait "$server"
-    server=
+    [ -n "$process" ] || return 0
+    kill -s "$1" "$process"
+    wait "$process"
+    status=$?
+    process=
     flock --exclusive "$directory/alive" true
+    return "$status"
 }
 
-while read -r order; do
+while read -r order count; do
     case $order in
     start)
+        set --
+        while [ $# -lt "$count" ]; do
+            IFS= read -r argument
+            set -- "$@" "$argument"
+        done
         flock --no-fork --shared "$directory/alive" "$@" </dev/null >"$directory/log" 2>&1 &
-        server=$!
-        echo "$server"
+        process=$!
+        echo "$process"
         ;;
     *)
         end "$order"
-        echo ended
+        echo "$?"
         ;;
     esac
 done 2>/dev/null

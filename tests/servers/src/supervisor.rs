@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -15,7 +16,6 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tempfile::TempDir;
 
 use crate::account::Account;
 
@@ -37,22 +37,27 @@ pub enum Ending {
 #[derive(Debug)]
 pub struct Supervisor {
     directory: PathBuf,
+    account: Account,
     shell: Child,
     /// Closing this ends everything.
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// The server, while it should run.
-    server: Option<OwnedFd>,
+    /// What was started and not yet ended by us.
+    process: Option<OwnedFd>,
 }
 
 impl Supervisor {
-    /// Takes over `directory`, which must be `account`'s, for a server that is yet to be started.
-    pub fn new(directory: TempDir, account: Account, command: &[OsString]) -> Supervisor {
+    /// A new directory of `account`'s that nobody else may look into, and who looks after it.
+    pub fn new(account: Account) -> Supervisor {
+        let directory = tempfile::Builder::new()
+            .prefix("sandbox-test-server-")
+            .tempdir()
+            .expect("a temporary directory");
+        account.own(directory.path());
         let mut shell = Command::new("/bin/sh");
         shell
             .args(["-c", include_str!("supervise.sh"), "supervise"])
             .arg(directory.path())
-            .args(command)
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())
@@ -62,46 +67,74 @@ impl Supervisor {
             .apply(&mut shell)
             .spawn()
             .expect("/bin/sh looks after the server");
-        // From here on it is the shell that removes it.
-        let directory = directory.keep();
         let answers = shell.stdout.take().expect("its output is a pipe");
         Supervisor {
-            directory,
+            // From here on it is the shell that removes it.
+            directory: directory.keep(),
+            account,
             orders: shell.stdin.take(),
             answers: BufReader::new(answers),
             shell,
-            server: None,
+            process: None,
         }
     }
 
+    /// Writes a file that the server reads; gives its path.
+    pub fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.directory.join(name);
+        std::fs::write(&path, content).expect("write into the server's directory");
+        self.account.own(&path);
+        path
+    }
+
+    /// Runs a command to its end, which must be a good one.
+    #[track_caller]
+    pub fn run(&mut self, command: &[OsString]) {
+        self.start(command);
+        let is_over = self.ended_within(PATIENCE);
+        let status = self.end(Ending::Kill);
+        let log = || self.log();
+        assert!(
+            is_over && status == "0",
+            "{command:?} failed; it said:\n{}",
+            log()
+        );
+    }
+
     /// Starts the server; it is not ready yet.
-    pub fn start(&mut self) {
-        assert!(self.server.is_none(), "the server runs already");
-        let answer = self.order("start");
+    pub fn start(&mut self, command: &[OsString]) {
+        assert!(self.process.is_none(), "the server runs already");
+        let mut order = format!("start {}", command.len()).into_bytes();
+        for argument in command {
+            assert!(!argument.as_bytes().contains(&b'\n'), "{argument:?}");
+            order.push(b'\n');
+            order.extend_from_slice(argument.as_bytes());
+        }
+        let answer = self.order(&order);
         let pid = answer.parse().ok().and_then(Pid::from_raw);
         let pid = pid.unwrap_or_else(|| panic!("no process number: {answer:?}"));
         // It may have ended at once, but the shell has not waited for it: the number is still its.
-        let server =
-            pidfd_open(pid, PidfdFlags::empty()).expect("the server that was just started");
-        self.server = Some(server);
+        let process = pidfd_open(pid, PidfdFlags::empty()).expect("what was just started");
+        self.process = Some(process);
     }
 
-    /// Ends the server and waits until it, and everything it started, is gone.
-    pub fn end(&mut self, how: Ending) {
-        if self.server.take().is_some() {
-            let signal = match how {
-                Ending::Terminate => "TERM",
-                Ending::Interrupt => "INT",
-                Ending::Kill => "KILL",
-            };
-            self.order(signal);
+    /// Ends the server and waits until it, and everything it started, is gone. Gives its status, as
+    /// shells have it.
+    pub fn end(&mut self, how: Ending) -> String {
+        match self.process.take() {
+            None => String::new(),
+            Some(_) => self.order(match how {
+                Ending::Terminate => b"TERM",
+                Ending::Interrupt => b"INT",
+                Ending::Kill => b"KILL",
+            }),
         }
     }
 
     /// Waits for the server to end, at most for `patience`. True when it did.
     pub fn ended_within(&self, patience: Duration) -> bool {
-        match &self.server {
-            Some(server) => readable(server, patience),
+        match &self.process {
+            Some(process) => readable(process, patience),
             None => true,
         }
     }
@@ -117,9 +150,10 @@ impl Supervisor {
         &self.directory
     }
 
-    fn order(&mut self, order: &str) -> String {
+    fn order(&mut self, order: &[u8]) -> String {
         let orders = self.orders.as_mut().expect("open until we are dropped");
-        writeln!(orders, "{order}").expect("the supervisor listens");
+        let line = [order, b"\n"].concat();
+        orders.write_all(&line).expect("the supervisor listens");
         let mut answer = String::new();
         let length = self.answers.read_line(&mut answer);
         assert!(

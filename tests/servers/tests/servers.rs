@@ -3,11 +3,13 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use sandbox_test_servers::{Mariadb, Postgres, S3};
 
@@ -169,4 +171,38 @@ fn a_killed_test_leaves_nothing() {
     directories
         .iter()
         .for_each(|directory| nothing_stays(directory));
+}
+
+/// The other half of the test below: what it kills.
+#[test]
+#[ignore = "started by `a_test_killed_while_data_is_made_leaves_nothing`"]
+fn a_test_that_starts_a_server() {
+    Mariadb::start();
+}
+
+#[test]
+fn a_test_killed_while_data_is_made_leaves_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, place.path(), inotify::WatchFlags::CREATE).unwrap();
+    let mut test = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_test_that_starts_a_server"])
+        .env("TMPDIR", place.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let events = &mut [std::mem::MaybeUninit::uninit(); 512];
+    inotify::Reader::new(&watch, events).next().unwrap();
+    let entry = fs::read_dir(place.path()).unwrap().next().unwrap();
+    let directory = entry.unwrap().path();
+    // It takes a second or two; once there is a log it is under way.
+    inotify::add_watch(&watch, &directory, inotify::WatchFlags::CREATE).unwrap();
+    while !directory.join("log").exists() {
+        inotify::Reader::new(&watch, events).next().unwrap();
+    }
+    test.kill().unwrap();
+    test.wait().unwrap();
+    nothing_stays(&directory);
 }

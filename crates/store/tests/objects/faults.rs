@@ -145,6 +145,7 @@ on_both! {
         for _ in 0..12 {
             sender.send(Ok(Bytes::from(vec![1; MIB]))).await.unwrap();
         }
+        assert!(!store.unfinished().is_empty());
         upload.abort();
         assert!(upload.await.unwrap_err().is_cancelled());
         // The server is told after we are gone; it has heard of it when it has nothing left.
