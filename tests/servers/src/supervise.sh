@@ -11,6 +11,9 @@
 # usage: sh supervise.sh DIRECTORY
 directory=$1
 process=
+# To answer an owner who is gone must not be the end of us. (`:` and not `''`: what we start is to have
+# its own way with these.)
+trap : PIPE HUP INT TERM
 
 end() {
     [ -n "$process" ] || return 0
