@@ -67,7 +67,9 @@ impl Bucket {
             max_keys: Some(1),
             ..PaginatedListOptions::default()
         };
-        let listed = self.store.list_paginated(None, options).await;
+        // Not the whole bucket: we may have been let into the prefix alone.
+        let prefix = Some(self.prefix.as_str()).filter(|prefix| !prefix.is_empty());
+        let listed = self.store.list_paginated(prefix, options).await;
         let looked = listed.map(|_| ());
         looked.map_err(|error| self.failed("look into the bucket", error))
     }
