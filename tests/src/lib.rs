@@ -9,6 +9,7 @@ mod attempt;
 mod binary;
 mod filesystem;
 mod fixture;
+pub mod kernel;
 mod leaks;
 mod process;
 mod server;

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use sandbox_tests::{Attempt, Fixture, User, as_both};
+use sandbox_tests::{Attempt, Fixture, User, as_both, finish, unmount};
 
 fn boxed(user: User) -> Fixture {
     let fixture = Fixture::new(user);
@@ -20,6 +22,28 @@ struct KeptPattern(String);
 impl Drop for KeptPattern {
     fn drop(&mut self) {
         fs::write(CORE_PATTERN, self.0.trim_end()).expect("the pattern is put back");
+    }
+}
+
+/// A hierarchy of version 1, without controllers, that goes with the test.
+struct Hierarchy {
+    directory: tempfile::TempDir,
+}
+
+impl Hierarchy {
+    fn mount() -> Hierarchy {
+        let directory = tempfile::tempdir().unwrap();
+        let name = format!("none,name=sandbox-test-{}", std::process::id());
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "cgroup", "-o", &name, "none"]);
+        finish(mount.arg(directory.path())).succeeded();
+        Hierarchy { directory }
+    }
+}
+
+impl Drop for Hierarchy {
+    fn drop(&mut self) {
+        unmount(self.directory.path()).succeeded();
     }
 }
 
@@ -157,14 +181,16 @@ as_both! {
     /// CVE-2022-0492: release_agent runs a program as root outside when a group empties.
     fn a_release_agent_cannot_be_set(user) {
         let fixture = boxed(user);
-        let agents: Vec<String> = ["memory", "cpu", "pids", "freezer", "systemd", "rdma", "devices"]
-            .iter()
-            .map(|hierarchy| format!("/sys/fs/cgroup/{hierarchy}/release_agent"))
-            .collect();
-        assert!(agents.iter().any(|agent| fs::exists(agent).unwrap()), "no v1 hierarchy here");
-        for agent in &agents {
-            fixture.inside(&["write", agent]).must_fail();
+        // One of our own: where control groups are version 2 there is none that could be attacked.
+        let own = Hierarchy::mount();
+        let usual = ["memory", "cpu", "pids", "freezer", "systemd", "rdma", "devices"];
+        let usual = usual.map(|hierarchy| Path::new("/sys/fs/cgroup").join(hierarchy));
+        for hierarchy in usual.iter().map(PathBuf::as_path).chain([own.directory.path()]) {
+            let agent = hierarchy.join("release_agent");
+            fixture.inside(&["write", agent.to_str().unwrap()]).must_fail();
         }
+        let agent = own.directory.path().join("release_agent");
+        assert!(fs::exists(&agent).unwrap(), "the control: there is one to be set");
         let source = fixture.source();
         fixture.inside(&["mount-type", "cgroup", source.to_str().unwrap()]).must_fail();
         // Nor may a process leave its group, and so its limits.

@@ -217,6 +217,9 @@ impl Group {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "no such controller");
         let hierarchy = hierarchy(limit.controller())?.ok_or_else(missing)?;
         let (version, directory) = (hierarchy.version, hierarchy.home().join(name));
+        if version == Version::V2 {
+            delegate(hierarchy.home(), limit.controller());
+        }
         match fs::create_dir(&directory) {
             Ok(()) => self.directories.push((directory.clone(), version)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -317,6 +320,16 @@ fn is_left(group: &Path, prefix: &str) -> bool {
     let is_made = Path::new("/proc").join(maker).exists();
     let processes = fs::read_to_string(group.join("cgroup.procs"));
     !is_made && processes.is_ok_and(|processes| processes.is_empty())
+}
+
+/// Lets the groups in `home` be limited by `controller`, where that is not so and may be made so. What
+/// fails here is told by the limit that cannot be set then.
+fn delegate(home: &Path, controller: &str) {
+    let file = home.join("cgroup.subtree_control");
+    let enabled = fs::read_to_string(&file).unwrap_or_default();
+    if !enabled.split_whitespace().any(|name| name == controller) {
+        let _ = write(&file, &format!("+{controller}"));
+    }
 }
 
 /// A file that this kernel or configuration does not have, or a value it cannot take.
