@@ -133,6 +133,13 @@ id!(
     |text| is_prefixed(text, "key_", 16)
 );
 id!(
+    /// Of what waits in the warm pool.
+    PoolEntryId,
+    "a pool entry's identifier",
+    "pool_ and 16 letters and digits",
+    |text| is_prefixed(text, "pool_", 16)
+);
+id!(
     /// A request's, chosen by the client or made.
     RequestId,
     "a request's identifier",
@@ -189,6 +196,13 @@ impl KeyId {
     }
 }
 
+impl PoolEntryId {
+    /// One made from random numbers.
+    pub fn random(random: [u16; 16]) -> PoolEntryId {
+        PoolEntryId(format!("pool_{}", letters(&random)))
+    }
+}
+
 impl RequestId {
     /// One made from random numbers.
     pub fn random(random: [u16; 16]) -> RequestId {
@@ -215,6 +229,8 @@ mod tests {
             prop_assert_eq!(artifact.as_str().parse::<ArtifactId>(), Ok(artifact.clone()));
             let request = RequestId::random(random);
             prop_assert_eq!(request.as_str().parse::<RequestId>(), Ok(request.clone()));
+            let waiting = PoolEntryId::random(random);
+            prop_assert_eq!(waiting.as_str().parse::<PoolEntryId>(), Ok(waiting.clone()));
             // None passes for another.
             prop_assert!(session.as_str().parse::<ExecutionId>().is_err());
             prop_assert!(artifact.as_str().parse::<SessionId>().is_err());
