@@ -1,0 +1,163 @@
+//! How many records there are of each kind.
+//!
+//! To count rows takes as long as there are rows, and every list tells its total. So the numbers
+//! are kept: each transaction that adds a record or moves it from one status to another also moves
+//! the number. The numbers that everybody moves are spread over a few slots, chosen by the record's
+//! identifier, so that not every writer waits for the same row.
+
+use std::collections::BTreeMap;
+
+use sea_orm::sea_query::{Expr, ExprTrait, Func};
+use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter};
+use sea_orm::{QuerySelect, Select};
+
+use super::error::Fault;
+use super::page::sum;
+use super::rows::count::{ActiveModel, Column, Entity};
+use super::transaction::Step;
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Counted {
+    /// Sessions, by template and status.
+    Sessions,
+    /// Sessions of an agent, by template and status.
+    AgentSessions,
+    /// Executions of a session, by status.
+    Executions,
+    /// Containers, by runtime and status.
+    Containers,
+    /// What is in the audit.
+    Audit,
+}
+
+impl Counted {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Counted::Sessions => "sessions",
+            Counted::AgentSessions => "agent_sessions",
+            Counted::Executions => "executions",
+            Counted::Containers => "containers",
+            Counted::Audit => "audit",
+        }
+    }
+
+    fn slots(self) -> u32 {
+        match self {
+            Counted::Sessions | Counted::Containers | Counted::Audit => 8,
+            Counted::AgentSessions | Counted::Executions => 1,
+        }
+    }
+}
+
+/// One of the numbers.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    counted: Counted,
+    owner: String,
+    subject: String,
+    status: String,
+    slot: i64,
+}
+
+impl Key {
+    /// The number that the record `id` is part of. `owner` and `subject` are empty where there is
+    /// none.
+    pub(super) fn of(id: &str, counted: Counted, owner: &str, subject: &str, status: &str) -> Key {
+        Key {
+            counted,
+            owner: owner.to_owned(),
+            subject: subject.to_owned(),
+            status: status.to_owned(),
+            slot: i64::from(sum(id.as_bytes()) % counted.slots()),
+        }
+    }
+}
+
+/// Takes a record out of the numbers `before` and puts it into those `after`.
+///
+/// This comes last in a transaction, because others wait for these rows; and always in the same
+/// order, because two that wait for each other wait for ever.
+pub(super) async fn shift(
+    step: &Step,
+    before: impl IntoIterator<Item = Key>,
+    after: impl IntoIterator<Item = Key>,
+) -> Result<(), Fault> {
+    let mut changes: BTreeMap<Key, i64> = BTreeMap::new();
+    for key in before {
+        *changes.entry(key).or_default() -= 1;
+    }
+    for key in after {
+        *changes.entry(key).or_default() += 1;
+    }
+    for (key, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
+        add(step, &key, change).await?;
+    }
+    Ok(())
+}
+
+async fn add(step: &Step, key: &Key, change: i64) -> Result<(), Fault> {
+    let updated = Entity::update_many()
+        .col_expr(Column::Number, Expr::col(Column::Number).add(change))
+        .filter(Column::Counted.eq(key.counted.as_str()))
+        .filter(Column::Owner.eq(&*key.owner))
+        .filter(Column::Subject.eq(&*key.subject))
+        .filter(Column::Status.eq(&*key.status))
+        .filter(Column::Slot.eq(key.slot))
+        .exec(step)
+        .await?;
+    if updated.rows_affected > 0 {
+        return Ok(());
+    }
+    let first = ActiveModel {
+        counted: ActiveValue::Set(key.counted.as_str().to_owned()),
+        owner: ActiveValue::Set(key.owner.clone()),
+        subject: ActiveValue::Set(key.subject.clone()),
+        status: ActiveValue::Set(key.status.clone()),
+        slot: ActiveValue::Set(key.slot),
+        number: ActiveValue::Set(change),
+    };
+    // Somebody else may add the row between the two statements.
+    let or_add = sea_orm::sea_query::OnConflict::columns([
+        Column::Counted,
+        Column::Owner,
+        Column::Subject,
+        Column::Status,
+        Column::Slot,
+    ])
+    .value(
+        Column::Number,
+        Expr::col((Entity, Column::Number)).add(change),
+    )
+    .to_owned();
+    let insert = Entity::insert(first).on_conflict(or_add);
+    insert.exec_without_returning(step).await?;
+    Ok(())
+}
+
+/// Which numbers to add up.
+pub(super) fn all(counted: Counted) -> Select<Entity> {
+    Entity::find().filter(Column::Counted.eq(counted.as_str()))
+}
+
+/// What the numbers add up to.
+pub(super) async fn total(
+    connection: &impl ConnectionTrait,
+    numbers: Select<Entity>,
+) -> Result<u64, Fault> {
+    // PostgreSQL and MySQL add whole numbers up to a decimal.
+    let whole = match connection.get_database_backend() {
+        DbBackend::MySql => "signed",
+        _ => "bigint",
+    };
+    let sum = Func::coalesce([Expr::col(Column::Number).sum(), Expr::value(0i64)]);
+    let total: Option<i64> = numbers
+        .select_only()
+        .column_as(Expr::expr(sum).cast_as(whole), "total")
+        .into_tuple()
+        .one(connection)
+        .await?;
+    Ok(total
+        .and_then(|total| u64::try_from(total).ok())
+        .unwrap_or(0))
+}

@@ -1,0 +1,222 @@
+//! Which database, and the connections to it.
+//!
+//! PostgreSQL and MySQL have one pool. SQLite has one connection that writes, so that writers in
+//! this process queue up here rather than in the database, and a pool of those that only read. A
+//! database in memory lives in a single connection.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sea_orm::sqlx::pool::PoolOptions;
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sea_orm::sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use sea_orm::sqlx::{self, ConnectOptions, Executor};
+use sea_orm::{
+    DatabaseConnection, DbErr, RuntimeErr, SqlxMySqlConnector, SqlxPostgresConnector,
+    SqlxSqliteConnector,
+};
+
+use super::error::{Cause, Fault, StoreError};
+
+/// How many connections there may be, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pool {
+    /// At once.
+    pub max_connections: u32,
+    /// After this long a connection is replaced.
+    pub max_lifetime: Duration,
+    /// How long a call waits for a connection before the database counts as unavailable.
+    pub acquire_timeout: Duration,
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool {
+            max_connections: 60,
+            max_lifetime: Duration::from_secs(3600),
+            acquire_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Each SQLite connection has a thread, so there are not as many.
+const MOST_SQLITE_READERS: u32 = 16;
+
+/// How long a SQLite writer waits for one in another process.
+const BUSY: Duration = Duration::from_secs(60);
+
+/// A database that answered once.
+#[derive(Clone)]
+pub(super) struct Database {
+    /// As people may see it: no user, no password.
+    pub name: String,
+    /// For what only reads.
+    pub reader: DatabaseConnection,
+    /// For what writes.
+    pub writer: DatabaseConnection,
+}
+
+impl Database {
+    pub(super) async fn open(url: &str, pool: &Pool) -> Result<Database, StoreError> {
+        let scheme = url.split(':').next().unwrap_or_default();
+        match scheme {
+            "sqlite" => sqlite(&url["sqlite:".len().min(url.len())..], pool).await,
+            "postgres" | "postgresql" => postgres(url, pool).await,
+            "mysql" | "mariadb" => mysql(url, pool).await,
+            _ => Err(StoreError::BadUrl("that is no database's URL")),
+        }
+    }
+}
+
+fn options<D: sqlx::Database>(pool: &Pool) -> PoolOptions<D> {
+    PoolOptions::new()
+        .max_connections(pool.max_connections.max(1))
+        .max_lifetime(pool.max_lifetime)
+        .acquire_timeout(pool.acquire_timeout)
+}
+
+async fn sqlite(rest: &str, pool: &Pool) -> Result<Database, StoreError> {
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    if rest.is_empty() {
+        return Err(StoreError::BadUrl("the database URL names no file"));
+    }
+    if rest == ":memory:" {
+        return sqlite_in_memory(pool).await;
+    }
+    if rest.contains('?') {
+        let problem = "a sqlite: URL is followed by a path, and takes no parameters";
+        return Err(StoreError::BadUrl(problem));
+    }
+    let name = format!("sqlite:{rest}");
+    make_file(Path::new(rest)).map_err(|error| StoreError::File {
+        database: name.clone(),
+        source: Cause::new(error),
+    })?;
+    let connect = sqlite_options()
+        .filename(rest)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Normal);
+    let failed = |error| unopened(error, &name);
+    let writer = options::<sqlx::Sqlite>(pool)
+        .max_connections(1)
+        // Writers queue for this connection; the time they may spend there is the queue's.
+        .acquire_timeout(pool.acquire_timeout.max(BUSY))
+        .connect_with(connect.clone())
+        .await
+        .map_err(failed)?;
+    let reader = options::<sqlx::Sqlite>(pool)
+        .max_connections(pool.max_connections.clamp(1, MOST_SQLITE_READERS))
+        .connect_lazy_with(connect.pragma("query_only", "on"));
+    Ok(Database {
+        reader: SqlxSqliteConnector::from_sqlx_sqlite_pool(reader),
+        writer: SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
+        name,
+    })
+}
+
+/// The database's companions take their mode from it.
+fn make_file(path: &Path) -> std::io::Result<()> {
+    let mut open = OpenOptions::new();
+    open.read(true).append(true).create(true).mode(0o600);
+    open.open(path).map(drop)
+}
+
+async fn sqlite_in_memory(pool: &Pool) -> Result<Database, StoreError> {
+    let name = "sqlite::memory:".to_owned();
+    let only = SqlitePoolOptions::new()
+        .max_connections(1)
+        .min_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(pool.acquire_timeout.max(BUSY))
+        .connect_with(sqlite_options().in_memory(true))
+        .await
+        .map_err(|error| unopened(error, &name))?;
+    let only = SqlxSqliteConnector::from_sqlx_sqlite_pool(only);
+    Ok(Database {
+        reader: only.clone(),
+        writer: only,
+        name,
+    })
+}
+
+fn sqlite_options() -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .busy_timeout(BUSY)
+        .foreign_keys(true)
+        .disable_statement_logging()
+}
+
+async fn postgres(url: &str, pool: &Pool) -> Result<Database, StoreError> {
+    // The parser's error may quote the URL, and with it the password.
+    let connect = PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::BadUrl("that is no PostgreSQL URL"))?
+        .application_name("sandbox")
+        .disable_statement_logging();
+    let place = match connect.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => format!("{}:{}", connect.get_host(), connect.get_port()),
+    };
+    let name = format!(
+        "postgres://{place}/{}",
+        connect.get_database().unwrap_or_default()
+    );
+    let pool: PgPoolOptions = options(pool);
+    let connected = pool.connect_with(connect).await;
+    let connection = SqlxPostgresConnector::from_sqlx_postgres_pool(
+        connected.map_err(|error| unopened(error, &name))?,
+    );
+    Ok(Database {
+        reader: connection.clone(),
+        writer: connection,
+        name,
+    })
+}
+
+async fn mysql(url: &str, pool: &Pool) -> Result<Database, StoreError> {
+    let connect = MySqlConnectOptions::from_str(url)
+        .map_err(|_| StoreError::BadUrl("that is no MySQL URL"))?
+        .disable_statement_logging();
+    let place = match connect.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => format!("{}:{}", connect.get_host(), connect.get_port()),
+    };
+    let name = format!(
+        "mysql://{place}/{}",
+        connect.get_database().unwrap_or_default()
+    );
+    let pool: MySqlPoolOptions = options(pool);
+    let connected = pool
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                // As PostgreSQL does: a statement sees what is committed, and no gap is locked.
+                let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+                connection.execute(isolation).await?;
+                // What does not fit is refused, not cut.
+                let strict = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')";
+                connection.execute(strict).await?;
+                Ok(())
+            })
+        })
+        .connect_with(connect)
+        .await;
+    let connection = SqlxMySqlConnector::from_sqlx_mysql_pool(
+        connected.map_err(|error| unopened(error, &name))?,
+    );
+    Ok(Database {
+        reader: connection.clone(),
+        writer: connection,
+        name,
+    })
+}
+
+fn unopened(error: sqlx::Error, name: &str) -> StoreError {
+    let error = DbErr::Conn(RuntimeErr::SqlxError(error.into()));
+    Fault::Driver(error).explain(name)
+}

@@ -1,0 +1,137 @@
+//! What executions came to, and the files they made.
+//!
+//! A result is reported once. The executor may report it again when it did not hear our answer, so a
+//! result is kept with the digest of its report: the same one again is welcome, another one is not.
+
+use sandbox_model::execution::Artifact;
+use sandbox_model::{Execution, ExecutionId, ExecutionResult};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+
+use super::error::{Fault, StoreError};
+use super::rows::{artifact, execution, result};
+use super::versioned::{self, Named};
+use super::{Records, Stored};
+
+/// What an executor reported.
+#[derive(Debug, Clone, Copy)]
+pub struct Report<'a> {
+    /// What tells this report from another one.
+    pub digest: &'a str,
+    /// What the execution printed, returned and used.
+    pub result: &'a ExecutionResult,
+    /// The files it made.
+    pub artifacts: &'a [Artifact],
+}
+
+/// What a report was.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reported {
+    /// The first: now kept, with the execution as it ended.
+    First(Stored<Execution>),
+    /// The one that is kept already.
+    Same,
+    /// Not the one that is kept.
+    Different,
+}
+
+impl Records {
+    /// Ends an execution with what was reported, all of it or nothing. Of two reports at once one is
+    /// the first; the other is told which it was. [`StoreError::Stale`] when the execution was
+    /// changed meanwhile by something that is not a report.
+    pub async fn finish(
+        &self,
+        current: &Stored<Execution>,
+        ended: &Execution,
+        report: &Report<'_>,
+    ) -> Result<Reported, StoreError> {
+        let row = &execution::Model::of(ended, current.version + 1)?;
+        let id = current.value.id.as_str();
+        let named = Named {
+            kind: execution::KIND,
+            id,
+        };
+        named.stays(&row.id)?;
+        let kept = &result::Model::of(id, report.digest, report.result)?;
+        let files: Result<Vec<_>, _> = report.artifacts.iter().map(artifact::Model::of).collect();
+        let files = &files?;
+        let outcome = self
+            .write(|step| async move {
+                if let Some(known) = known(&step, id, report.digest).await? {
+                    return Ok(known);
+                }
+                super::execution::replace(&step, row, current.version).await?;
+                let named = Named {
+                    kind: result::KIND,
+                    id,
+                };
+                versioned::insert(&step, kept.clone(), named, None).await?;
+                for file in files {
+                    let named = Named {
+                        kind: artifact::KIND,
+                        id: &file.id,
+                    };
+                    versioned::insert(&step, file.clone(), named, None).await?;
+                }
+                let first = Reported::First(row.clone().read()?);
+                step.commit(first).await
+            })
+            .await;
+        match outcome {
+            // Perhaps by a report that was a moment faster.
+            Err(StoreError::Stale { kind, id }) => {
+                let known = self.reported(&current.value.id, report.digest).await?;
+                known.ok_or(StoreError::Stale { kind, id })
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Whether an execution's report is kept, and whether it is the one with this digest.
+    pub async fn reported(
+        &self,
+        id: &ExecutionId,
+        digest: &str,
+    ) -> Result<Option<Reported>, StoreError> {
+        let known = known(self.reader(), id.as_str(), digest).await;
+        known.map_err(|fault| self.explain(fault))
+    }
+
+    /// What an execution printed, returned and used.
+    pub async fn result(&self, id: &ExecutionId) -> Result<Option<ExecutionResult>, StoreError> {
+        let row = result::Entity::find_by_id(id.as_str())
+            .one(self.reader())
+            .await;
+        row.map_err(|error| self.explain(error))?
+            .map(result::Model::read)
+            .transpose()
+    }
+
+    /// The files that an execution made, oldest first.
+    pub async fn artifacts(&self, execution: &ExecutionId) -> Result<Vec<Artifact>, StoreError> {
+        let rows = artifact::Entity::find()
+            .filter(artifact::Column::ExecutionId.eq(execution.as_str()))
+            .order_by_asc(artifact::Column::CreatedAt)
+            .order_by_asc(artifact::Column::Id)
+            .all(self.reader())
+            .await;
+        let rows = rows.map_err(|error| self.explain(error))?;
+        rows.into_iter().map(artifact::Model::read).collect()
+    }
+}
+
+async fn known(
+    connection: &impl ConnectionTrait,
+    execution: &str,
+    digest: &str,
+) -> Result<Option<Reported>, Fault> {
+    let kept: Option<String> = result::Entity::find_by_id(execution)
+        .select_only()
+        .column(result::Column::Digest)
+        .into_tuple()
+        .one(connection)
+        .await?;
+    Ok(kept.map(|kept| match kept == digest {
+        true => Reported::Same,
+        false => Reported::Different,
+    }))
+}

@@ -1,0 +1,251 @@
+//! Sessions.
+
+use jiff::Timestamp;
+use sandbox_model::{NodeId, Session, SessionId, SessionMode, SessionStatus, TemplateId};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter,
+    QueryOrder, QuerySelect, Select,
+};
+
+use super::count::{self, Counted};
+use super::error::{Fault, StoreError};
+use super::page::{Order, Page, PageRequest};
+use super::rows::count::{Column as CountColumn, Entity as CountEntity};
+use super::rows::session::{self as row, Column, Entity, KIND, Model};
+use super::rows::template;
+use super::value::micros;
+use super::versioned::{self, FIRST, Named, Versioned};
+use super::{Records, Stored};
+
+const ORDER: Order<Column> = Order {
+    list: "sessions",
+    at: Column::CreatedAt,
+    id: Column::Id,
+};
+const VERSIONED: Versioned<Column> = Versioned {
+    id: Column::Id,
+    version: Column::Version,
+};
+
+/// Which sessions a list tells of: those that are all of this.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionFilter {
+    /// Where they are in their life.
+    pub status: Option<SessionStatus>,
+    /// What they were made from.
+    pub template_id: Option<TemplateId>,
+    /// Whose they are.
+    pub agent_id: Option<String>,
+}
+
+impl SessionFilter {
+    fn rows(&self) -> Select<Entity> {
+        let mut select = Entity::find();
+        if let Some(agent) = &self.agent_id {
+            select = select.filter(Column::AgentId.eq(agent.as_str()));
+        }
+        if let Some(template) = &self.template_id {
+            select = select.filter(Column::TemplateId.eq(template.as_str()));
+        }
+        if let Some(status) = self.status {
+            select = select.filter(Column::Status.eq(status.as_str()));
+        }
+        select
+    }
+
+    fn numbers(&self) -> Select<CountEntity> {
+        let (counted, owner) = match &self.agent_id {
+            Some(agent) => (Counted::AgentSessions, agent.as_str()),
+            None => (Counted::Sessions, ""),
+        };
+        let mut numbers = count::all(counted).filter(CountColumn::Owner.eq(owner));
+        if let Some(template) = &self.template_id {
+            numbers = numbers.filter(CountColumn::Subject.eq(template.as_str()));
+        }
+        if let Some(status) = self.status {
+            numbers = numbers.filter(CountColumn::Status.eq(status.as_str()));
+        }
+        numbers
+    }
+}
+
+/// What of a row its numbers depend on.
+#[derive(FromQueryResult)]
+struct Before {
+    version: i64,
+    template_id: String,
+    agent_id: Option<String>,
+    status: String,
+}
+
+impl Records {
+    /// Adds a session. Its template must be there.
+    pub async fn insert_session(&self, session: &Session) -> Result<Stored<Session>, StoreError> {
+        let row = &Model::of(session, FIRST)?;
+        let named = Named {
+            kind: KIND,
+            id: &row.id,
+        };
+        let template = Named {
+            kind: template::KIND,
+            id: &row.template_id,
+        };
+        self.write(|step| async move {
+            versioned::insert(&step, row.clone(), named, Some(template)).await?;
+            count::shift(&step, [], row.counts()).await?;
+            step.commit(()).await
+        })
+        .await?;
+        row.clone().read()
+    }
+
+    /// The session of that name.
+    pub async fn session(&self, id: &SessionId) -> Result<Option<Stored<Session>>, StoreError> {
+        let row = Entity::find_by_id(id.as_str()).one(self.reader()).await;
+        row.map_err(|error| self.explain(error))?
+            .map(Model::read)
+            .transpose()
+    }
+
+    /// Sessions, newest first.
+    pub async fn sessions(
+        &self,
+        filter: &SessionFilter,
+        page: &PageRequest,
+    ) -> Result<Page<Stored<Session>>, StoreError> {
+        let select = ORDER.page::<_, String>(filter.rows(), page)?;
+        let read = async {
+            let rows = select.all(self.reader()).await?;
+            Ok::<_, Fault>((rows, count::total(self.reader(), filter.numbers()).await?))
+        };
+        let (rows, total) = read.await.map_err(|fault| self.explain(fault))?;
+        let key = |row: &Model| (row.created_at, row.id.clone());
+        ORDER.assemble(rows, total, page, key, Model::read)
+    }
+
+    /// Replaces a session, if nobody else did since it was read.
+    pub async fn update_session(
+        &self,
+        current: &Stored<Session>,
+        new: &Session,
+    ) -> Result<Stored<Session>, StoreError> {
+        let row = &Model::of(new, current.version + 1)?;
+        let named = Named {
+            kind: KIND,
+            id: current.value.id.as_str(),
+        };
+        let template = Named {
+            kind: template::KIND,
+            id: &row.template_id,
+        };
+        named.stays(&row.id)?;
+        let expected = current.version;
+        self.write(|step| async move {
+            let before = Entity::find_by_id(&*row.id)
+                .select_only()
+                .columns([
+                    Column::Version,
+                    Column::TemplateId,
+                    Column::AgentId,
+                    Column::Status,
+                ])
+                .into_model::<Before>()
+                .one(&step)
+                .await?
+                .ok_or_else(|| named.missing())?;
+            if before.version != expected {
+                return Err(named.stale().into());
+            }
+            let active = row.clone().into_active_model().reset_all();
+            match VERSIONED.replace(&step, active, &row.id, expected).await {
+                Ok(true) => {}
+                Ok(false) => return Err(named.stale().into()),
+                Err(fault) if fault.is_broken_reference() => return Err(template.missing().into()),
+                Err(fault) => return Err(fault),
+            }
+            let agent = before.agent_id.as_deref();
+            let before = row::counts(&row.id, &before.template_id, agent, &before.status);
+            count::shift(&step, before, row.counts()).await?;
+            step.commit(()).await
+        })
+        .await?;
+        row.clone().read()
+    }
+
+    /// Up to `limit` sessions that are not over and were last used before `time`, the longest idle
+    /// first.
+    pub async fn sessions_idle_since(
+        &self,
+        time: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<Stored<Session>>, StoreError> {
+        self.live_before(Column::LastActivityAt, time, limit).await
+    }
+
+    /// Up to `limit` sessions that are not over but expired before `time`, the longest expired
+    /// first.
+    pub async fn sessions_expired_before(
+        &self,
+        time: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<Stored<Session>>, StoreError> {
+        self.live_before(Column::ExpiresAt, time, limit).await
+    }
+
+    /// Up to `limit` sessions that are not over and were made before `time`, the oldest first.
+    pub async fn sessions_older_than(
+        &self,
+        time: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<Stored<Session>>, StoreError> {
+        self.live_before(Column::CreatedAt, time, limit).await
+    }
+
+    async fn live_before(
+        &self,
+        column: Column,
+        time: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<Stored<Session>>, StoreError> {
+        let select = Entity::find()
+            .filter(Column::IsOver.eq(false))
+            .filter(column.lt(micros(time)))
+            .order_by_asc(column)
+            .limit(limit);
+        self.read_sessions(select).await
+    }
+
+    /// Every session on a node that is not over.
+    pub async fn live_sessions_on(
+        &self,
+        node: &NodeId,
+    ) -> Result<Vec<Stored<Session>>, StoreError> {
+        let select = Entity::find()
+            .filter(Column::NodeId.eq(node.as_str()))
+            .filter(Column::IsOver.eq(false));
+        self.read_sessions(select).await
+    }
+
+    /// The agent's latest persistent session, over or not: where its workspace is.
+    pub async fn latest_persistent_session(
+        &self,
+        agent: &str,
+    ) -> Result<Option<Stored<Session>>, StoreError> {
+        let select = Entity::find()
+            .filter(Column::AgentId.eq(agent))
+            .filter(Column::Mode.eq(SessionMode::Persistent.as_str()))
+            .order_by_desc(Column::CreatedAt)
+            .order_by_desc(Column::Id)
+            .limit(1);
+        Ok(self.read_sessions(select).await?.pop())
+    }
+
+    async fn read_sessions(
+        &self,
+        select: Select<Entity>,
+    ) -> Result<Vec<Stored<Session>>, StoreError> {
+        let rows = select.all(self.reader()).await;
+        let rows = rows.map_err(|error| self.explain(error))?;
+        rows.into_iter().map(Model::read).collect()
+    }
+}

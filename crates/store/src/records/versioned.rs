@@ -1,0 +1,96 @@
+//! Rows with a version: adding them, and replacing them if nobody else did.
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter,
+};
+
+use super::error::{Fault, StoreError};
+
+/// The version of what was just added.
+pub(super) const FIRST: i64 = 1;
+
+/// A record, by what it is and what it is called.
+#[derive(Clone, Copy)]
+pub(super) struct Named<'a> {
+    pub kind: &'static str,
+    pub id: &'a str,
+}
+
+impl Named<'_> {
+    pub(super) fn exists(self) -> StoreError {
+        let (kind, id) = (self.kind, self.id.to_owned());
+        StoreError::Exists { kind, id }
+    }
+
+    pub(super) fn missing(self) -> StoreError {
+        let (kind, id) = (self.kind, self.id.to_owned());
+        StoreError::Missing { kind, id }
+    }
+
+    pub(super) fn stale(self) -> StoreError {
+        let (kind, id) = (self.kind, self.id.to_owned());
+        StoreError::Stale { kind, id }
+    }
+
+    /// Identifiers do not change.
+    pub(super) fn stays(self, id: &str) -> Result<(), StoreError> {
+        let (kind, own) = (self.kind, self.id.to_owned());
+        match own == id {
+            true => Ok(()),
+            false => Err(StoreError::Renamed { kind, id: own }),
+        }
+    }
+}
+
+/// Adds a row. One of its name, or the lack of the `parent` it refers to, is told by name.
+pub(super) async fn insert<M, A>(
+    connection: &impl ConnectionTrait,
+    row: M,
+    named: Named<'_>,
+    parent: Option<Named<'_>>,
+) -> Result<(), Fault>
+where
+    M: IntoActiveModel<A>,
+    A: ActiveModelTrait + Send,
+{
+    let insert = A::Entity::insert(row.into_active_model());
+    let outcome = insert.exec_without_returning(connection).await;
+    match (outcome.map_err(Fault::from), parent) {
+        (Ok(_), _) => Ok(()),
+        (Err(fault), _) if fault.is_duplicate() => Err(named.exists().into()),
+        (Err(fault), Some(parent)) if fault.is_broken_reference() => Err(parent.missing().into()),
+        (Err(fault), _) => Err(fault),
+    }
+}
+
+/// The columns of a table by which a row is found.
+pub(super) struct Versioned<C> {
+    pub id: C,
+    pub version: C,
+}
+
+impl<C: ColumnTrait> Versioned<C> {
+    /// Replaces the row if it still has the version that `expected` says; `false` if not. What is
+    /// not set in `row` stays.
+    pub(super) async fn replace<A>(
+        &self,
+        connection: &impl ConnectionTrait,
+        mut row: A,
+        id: &str,
+        expected: i64,
+    ) -> Result<bool, Fault>
+    where
+        A: ActiveModelTrait,
+        A::Entity: EntityTrait<Column = C>,
+    {
+        row.not_set(self.id);
+        row.set(self.version, (expected + 1).into());
+        let updated = A::Entity::update_many()
+            .set(row)
+            .filter(self.id.eq(id))
+            .filter(self.version.eq(expected))
+            .exec(connection)
+            .await?;
+        Ok(updated.rows_affected == 1)
+    }
+}

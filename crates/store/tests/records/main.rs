@@ -1,0 +1,28 @@
+//! What records promise, on every database.
+
+mod records;
+mod sample;
+#[path = "../servers/mod.rs"]
+mod servers;
+
+/// Makes a test of each promise for each database.
+macro_rules! on_every_database {
+    ($($promise:ident),* $(,)?) => {
+        on_every_database!(@ sqlite_file, SqliteFile, $($promise),*);
+        on_every_database!(@ sqlite_memory, SqliteMemory, $($promise),*);
+        on_every_database!(@ postgres, Postgres, $($promise),*);
+        on_every_database!(@ mariadb, MariaDb, $($promise),*);
+    };
+    (@ $name:ident, $kind:ident, $($promise:ident),*) => {
+        mod $name {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    let database = crate::servers::database(crate::servers::Kind::$kind);
+                    super::$promise(database).await;
+                }
+            )*
+        }
+    };
+}
+use on_every_database;
