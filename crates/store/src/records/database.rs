@@ -64,12 +64,14 @@ pub(super) struct Database {
 
 impl Database {
     pub(super) async fn open(url: &str, pool: &Pool) -> Result<Database, StoreError> {
-        let scheme = url.split(':').next().unwrap_or_default();
+        let none = StoreError::BadUrl("that is no database's URL");
+        let (scheme, rest) = url.split_once(':').ok_or(none.clone())?;
         match scheme {
-            "sqlite" => sqlite(&url["sqlite:".len().min(url.len())..], pool).await,
-            "postgres" | "postgresql" => postgres(url, pool).await,
-            "mysql" | "mariadb" => mysql(url, pool).await,
-            _ => Err(StoreError::BadUrl("that is no database's URL")),
+            "sqlite" => sqlite(rest, pool).await,
+            // Without the slashes a parser takes anything for a database's name, a password too.
+            "postgres" | "postgresql" if rest.starts_with("//") => postgres(url, pool).await,
+            "mysql" | "mariadb" if rest.starts_with("//") => mysql(url, pool).await,
+            _ => Err(none),
         }
     }
 }

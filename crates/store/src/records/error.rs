@@ -6,6 +6,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use sandbox_model::{Class, Failure};
 use sea_orm::sqlx;
 use sea_orm::{ConnAcquireErr, DbErr, RuntimeErr, SqlErr};
 use thiserror::Error;
@@ -112,6 +113,28 @@ pub enum StoreError {
     /// A page that is empty or too long.
     #[error("limit {0} is not between 1 and 200")]
     BadLimit(u64),
+}
+
+impl Failure for StoreError {
+    fn class(&self) -> Class {
+        match self {
+            StoreError::Missing { .. } => Class::NotFound,
+            StoreError::Exists { .. } | StoreError::Stale { .. } | StoreError::InUse { .. } => {
+                Class::Conflict
+            }
+            _ => Class::General,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            StoreError::File { .. } => "the directory must be there, and be yours to write to",
+            StoreError::Unavailable { .. } => "is the server running, and does the URL name it?",
+            StoreError::InUse { .. } => "make it inactive: no new session will use it",
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
 }
 
 /// What a database or its driver said.

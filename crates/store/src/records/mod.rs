@@ -21,6 +21,8 @@ mod lease;
 mod node;
 mod notice;
 mod page;
+#[cfg(test)]
+mod plans;
 mod pool;
 mod result;
 mod rows;
@@ -70,7 +72,8 @@ impl Records {
     ///
     /// `url` is `sqlite:PATH`, `sqlite::memory:`, `postgres://…` or `mysql://…`. A SQLite file is
     /// made where there is none, for its owner's eyes only; its directory is not. Servers that
-    /// start at the same time on one database wait for each other.
+    /// start at the same time on one database wait for each other. What a PostgreSQL URL leaves out
+    /// is taken from where its own clients take it: `PGPASSWORD` and its kin, `~/.pgpass`.
     pub async fn open(url: &str, pool: &Pool) -> Result<Records, StoreError> {
         let statements = Arc::new(AtomicU64::new(0));
         let mut database = database::Database::open(url, pool).await?;

@@ -61,9 +61,9 @@ pub struct Page<T> {
 /// Where a page ended. Its text is for giving back, not for reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
-    list: String,
-    at: i64,
-    id: String,
+    pub(super) list: String,
+    pub(super) at: i64,
+    pub(super) id: String,
 }
 
 /// Of the text. Another way to write it down gets another mark, and old cursors a clean refusal.

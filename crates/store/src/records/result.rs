@@ -27,7 +27,7 @@ pub struct Report<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reported {
     /// The first: now kept, with the execution as it ended.
-    First(Stored<Execution>),
+    First(Box<Stored<Execution>>),
     /// The one that is kept already.
     Same,
     /// Not the one that is kept.
@@ -72,7 +72,7 @@ impl Records {
                     };
                     versioned::insert(&step, file.clone(), named, None).await?;
                 }
-                let first = Reported::First(row.clone().read()?);
+                let first = Reported::First(Box::new(row.clone().read()?));
                 step.commit(first).await
             })
             .await;

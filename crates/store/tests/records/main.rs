@@ -1,9 +1,14 @@
 //! What records promise, on every database.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod counters;
+mod lists;
+mod opening;
 mod records;
 mod sample;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod together;
 
 /// Makes a test of each promise for each database.
 macro_rules! on_every_database {

@@ -146,7 +146,7 @@ pub fn result() -> ExecutionResult {
         execution_time: 0.1 + 0.2,
         return_value: Some(r#"{"sum": 3}"#.to_owned()),
         metrics: Metrics {
-            duration_ms: 1234.567_890_123,
+            duration_ms: 1234.567890123,
             cpu_time_ms: f64::MIN_POSITIVE,
             peak_memory_mb: 1e15,
             io_read_bytes: i64::MAX as u64,

@@ -84,3 +84,21 @@ async fn lock_mysql(step: &Step) -> Result<(), Fault> {
 fn is_later(cause: &str) -> bool {
     cause.contains("has been applied but its file is missing")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Pool;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_of_a_later_version_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}/records.db", dir.path().display());
+        let records = Records::open(&url, &Pool::default()).await.unwrap();
+        let later = "INSERT INTO seaql_migrations VALUES ('m9999_later', 0)";
+        let writer = &records.database.writer;
+        writer.execute_unprepared(later).await.unwrap();
+        let error = Records::open(&url, &Pool::default()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Later { .. }), "{error:?}");
+    }
+}
