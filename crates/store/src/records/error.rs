@@ -180,8 +180,8 @@ impl Fault {
             Some("40001" | "40P01") => true,
             _ => matches!(
                 mysql_number(error),
-                // Waited too long for a lock, deadlock, record changed since last read.
-                Some(1205 | 1213 | 1020)
+                // Deadlock, record changed since last read.
+                Some(1213 | 1020)
             ),
         }
     }
@@ -249,11 +249,15 @@ fn is_unavailable(error: &DbErr) -> bool {
     }
     match sqlx_error(error) {
         Some(sqlx::Error::Database(_)) => {
-            // MySQL: too many connections, shutting down, killed; PostgreSQL: connection exceptions,
-            // out of connections, shutting down, starting.
-            matches!(mysql_number(error), Some(1040 | 1053 | 1927 | 1203))
+            // MySQL: too many connections, shutting down, killed, waited too long for a lock;
+            // PostgreSQL: connection exceptions, out of connections, shutting down, starting;
+            // SQLite: waited too long for another process.
+            matches!(mysql_number(error), Some(1040 | 1053 | 1203 | 1205 | 1927))
                 || code(error).is_some_and(|code| {
-                    code.starts_with("08") || code.starts_with("57P") || code == "53300"
+                    code.starts_with("08")
+                        || code.starts_with("57P")
+                        || code == "53300"
+                        || code == "5"
                 })
         }
         Some(sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::WorkerCrashed) => true,
