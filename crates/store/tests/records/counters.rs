@@ -8,9 +8,9 @@ use sandbox_store::records::{
 };
 use sandbox_store::{Records, Stored};
 
+use crate::databases::Database;
 use crate::on_every_database;
 use crate::sample::*;
-use crate::servers::Database;
 
 on_every_database!(totals_are_those_of_the_rows_after_any_history);
 

@@ -6,9 +6,9 @@ use sandbox_store::records::{
 };
 use sandbox_store::{Records, Stored};
 
+use crate::databases::Database;
 use crate::on_every_database;
 use crate::sample::*;
-use crate::servers::Database;
 
 on_every_database!(
     pages_tell_every_session_once_newest_first,

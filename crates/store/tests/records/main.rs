@@ -2,12 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod counters;
+mod databases;
 mod lists;
 mod opening;
 mod records;
 mod sample;
-#[path = "../servers/mod.rs"]
-mod servers;
 mod together;
 
 /// Makes a test of each promise for each database.
@@ -23,7 +22,7 @@ macro_rules! on_every_database {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $promise() {
-                    let database = crate::servers::database(crate::servers::Kind::$kind);
+                    let database = crate::databases::database(crate::databases::Kind::$kind);
                     super::$promise(database).await;
                 }
             )*

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sandbox_model::*;
 use sandbox_store::records::{Lease, Remembered, Report, Reported, StoreError, TemplateFilter};
 
+use crate::databases::Database;
 use crate::on_every_database;
 use crate::sample::*;
-use crate::servers::Database;
 
 on_every_database!(
     a_template_comes_back_as_it_went_in,

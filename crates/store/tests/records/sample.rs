@@ -12,7 +12,7 @@ use sandbox_model::*;
 use sandbox_store::Records;
 use sandbox_store::records::{PageRequest, Pool};
 
-use crate::servers::Database;
+use crate::databases::Database;
 
 /// Opens the database with little patience, so that a test of its absence is short.
 pub async fn open(database: &Database) -> Records {

@@ -8,9 +8,9 @@ use sandbox_model::*;
 use sandbox_store::records::{Remembered, Report, Reported, SessionFilter, StoreError};
 use sandbox_store::{Records, Stored};
 
+use crate::databases::{Database, Kind};
 use crate::on_every_database;
 use crate::sample::*;
-use crate::servers::{Database, Kind};
 
 on_every_database!(
     servers_that_start_together_make_the_tables_once,
