@@ -116,6 +116,8 @@ fn prepare(port: u16, password: &str) -> Server {
     let mut supervisor = Supervisor::new(Account::ordinary());
     let directory = supervisor.directory().to_owned();
     let data = option("datadir", &directory.join("data"));
+    // In a directory that servers share, they take each other's temporary tables away.
+    let scratch = option("tmpdir", &directory);
     let sql = format!(
         "CREATE USER IF NOT EXISTS {USER}@'127.0.0.1' IDENTIFIED BY '{password}';\n\
          GRANT ALL ON *.* TO {USER}@'127.0.0.1' WITH GRANT OPTION;\n"
@@ -126,6 +128,7 @@ fn prepare(port: u16, password: &str) -> Server {
         "--no-defaults".into(),
         "--skip-test-db".into(),
         data.clone(),
+        scratch.clone(),
     ];
     install.extend(SETTINGS.map(OsString::from));
     supervisor.run(&install);
@@ -139,7 +142,7 @@ fn prepare(port: u16, password: &str) -> Server {
         "--socket=socket".into(),
         option("pid-file", &directory.join("pid")),
         option("init-file", &users),
-        option("tmpdir", &directory),
+        scratch,
     ];
     command.extend(SETTINGS.map(OsString::from));
     Server {
