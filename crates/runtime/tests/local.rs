@@ -283,6 +283,35 @@ fn everything_ends_with_the_server_whatever_ends_it() {
 }
 
 #[test]
+fn the_server_after_one_that_was_killed_need_not_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    for life in 0..8 {
+        let killed = serve(&state, &async |_: &Path, local: Local, _: Ends| {
+            if life % 4 == 3 {
+                local.discard(&id('a')).await.unwrap();
+            }
+            let line = local.raise(spec('a')).await.unwrap();
+            let lives = printed(&line, "echo >> lives; wc -l < lives").await;
+            assert_eq!(
+                lives,
+                (if life < 3 {
+                    life + 1
+                } else {
+                    (life - 3) % 4 + 1
+                })
+                .to_string()
+            );
+            let own = rustix::process::getpid();
+            rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+        });
+        assert_eq!(killed, None, "life {life}");
+    }
+}
+
+#[test]
 fn a_timeout_is_told_as_such() {
     served(async |_, local, _| {
         let line = local.raise(spec('a')).await.unwrap();

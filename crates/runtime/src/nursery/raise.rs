@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sandbox_executor::{Executor, Files, Link, Settings, serve};
 use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, keep};
@@ -42,8 +43,8 @@ const SANDBOXES: &str = "sandboxes";
 /// Raises the session that `spec` describes, in `root`. `line` is its executor's.
 pub(super) fn raise(root: &Path, spec: &SessionSpec, line: OwnedFd) -> Result<Kept, String> {
     let sandbox = workspace(root, spec)?;
+    let runs = end_orphans(&sandbox)?;
     let lock = sandbox.lock_shared().map_err(chain)?;
-    let runs = Runs::open(&sandbox.runs_dir());
     let env = environment(spec);
     let policy = policy(root, &sandbox);
     let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {
@@ -76,7 +77,16 @@ pub(super) fn discard(root: &Path, id: &SessionId) -> Result<(), String> {
         return Ok(());
     }
     let sandbox = sandboxes.sandbox(id.as_str()).map_err(chain)?;
+    end_orphans(&sandbox)?;
     discard::discard(sandbox, &mut Silent).map_err(chain)
+}
+
+/// What a server before this one left takes a moment to end with it. Whoever is asked to raise a session
+/// has not raised it, so what is still there is such a one.
+fn end_orphans(sandbox: &Sandbox) -> Result<Runs, String> {
+    let runs = Runs::open(&sandbox.runs_dir());
+    runs.stop(Duration::ZERO).map_err(chain)?;
+    Ok(runs)
 }
 
 /// The session's workspace: the one it had, or a new one.
