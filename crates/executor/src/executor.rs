@@ -65,11 +65,8 @@ impl Executor {
     /// Does one execution. Never fails: what goes wrong is told in the outcome.
     pub async fn execute(&self, request: &Request) -> Outcome {
         let begin = Instant::now();
-        let cancelled = Rc::new(Notify::new());
         let id = request.execution_id.clone();
-        self.running
-            .borrow_mut()
-            .insert(id.clone(), cancelled.clone());
+        let cancelled = self.expect(&id);
         let outcome = match self.start(request) {
             Ok((running, start)) => {
                 self.look_ahead(request.language);
@@ -85,6 +82,12 @@ impl Executor {
         };
         self.running.borrow_mut().remove(&id);
         outcome
+    }
+
+    /// From now on the execution of this name can be cancelled, though it has not begun.
+    pub fn expect(&self, id: &ExecutionId) -> Rc<Notify> {
+        let mut running = self.running.borrow_mut();
+        running.entry(id.clone()).or_default().clone()
     }
 
     /// Ends an execution that is under way; `false` when there is none of this name.

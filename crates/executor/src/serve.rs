@@ -30,6 +30,8 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
     while let Some((Question { number, ask }, _)) = desk.link.receive().await? {
         match ask {
             Ask::Execute(request) => {
+                // Whoever hears that it was begun can have it ended.
+                desk.executor.expect(&request.execution_id);
                 desk.reply(number, Ok((Answer::Begun, None))).await?;
                 tokio::task::spawn_local(desk.clone().execute(number, request));
             }

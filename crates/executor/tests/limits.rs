@@ -38,7 +38,7 @@ fn time_is_up_when_it_is_up_whatever_the_code_does() {
             let last = outcome.result.stderr.lines().last();
             assert_eq!(last, Some("Execution timeout after 1 seconds"));
             assert!(took >= Duration::from_secs(1), "{took:?}");
-            assert!(outcome.result.execution_time < 1.1, "{outcome:?}");
+            assert!(outcome.result.execution_time < 2.0, "{outcome:?}");
         }
         let outcome = run(executor, Shell, "pgrep -c 'sleep|python'").await;
         assert_eq!(outcome.result.stdout, "0\n");
