@@ -22,6 +22,19 @@ impl Ids {
     }
 }
 
+/// Makes the calling process, which has one thread, `user` for good. For real root.
+pub fn become_user(user: Ids) -> io::Result<()> {
+    use rustix::process::{DumpableBehavior, Gid, Uid, set_dumpable_behavior};
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+    let (uid, gid) = (Uid::from_raw(user.user), Gid::from_raw(user.group));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    // Changing the user takes /proc/self away, by which namespaces are mapped; a program started by
+    // that user has it.
+    Ok(set_dumpable_behavior(DumpableBehavior::Dumpable)?)
+}
+
 /// Maps the caller, who is alone in a new user namespace and was `outside` before, to `inside`.
 pub fn map_self(inside: Ids, outside: Ids) -> io::Result<()> {
     // An ordinary user may map a group only after giving up setgroups for good (CVE-2014-8989).

@@ -7,12 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{DumpableBehavior, Gid, Uid};
 use sandbox_executor::{Executor, Files, Link, Outcome, Request, Settings, link, serve};
 use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, keep};
 use sandbox_isolation::{Identity, Policy, Root, Runs, Status, Terminal};
 use sandbox_linux::clone::{Namespaces, Parent, clone};
-use sandbox_linux::identity::Ids;
+use sandbox_linux::identity::{Ids, become_user};
 use sandbox_model::execution::Language;
 use sandbox_model::{OverlayXattr, WorkspaceMount};
 use serde_json::{Value, json};
@@ -70,7 +69,8 @@ fn as_tester(body: impl FnOnce(&Path)) {
     }
     // In a process of its own: a keeper is made by one that has a single thread.
     let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
-        become_ordinary(uid, gid);
+        let (user, group) = (uid, gid);
+        become_user(Ids { user, group }).unwrap();
         i32::from(catch_unwind(AssertUnwindSafe(|| body(state))).is_err())
     })
     .unwrap();
@@ -144,15 +144,6 @@ fn tester() -> (u32, u32) {
     let line = line.expect("the user `tester` (useradd tester)");
     let fields: Vec<&str> = line.split(':').collect();
     (fields[2].parse().unwrap(), fields[3].parse().unwrap())
-}
-
-fn become_ordinary(uid: u32, gid: u32) {
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    rustix::thread::set_thread_groups(&[]).unwrap();
-    rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
-    rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-    // Changing the user takes /proc/self away; a program started by that user has it.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).unwrap();
 }
 
 /// A request with half a minute's time.

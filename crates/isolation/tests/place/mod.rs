@@ -6,11 +6,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{DumpableBehavior, Gid, Uid};
 use sandbox_isolation::{
     Ended, Home, Identity, LaunchError, Policy, Root, Run, Runs, Terminal, launch,
 };
 use sandbox_linux::clone::{Namespaces, Parent, clone};
+use sandbox_linux::identity::{Ids, become_user};
 use sandbox_model::{OverlayXattr, Settings, WorkspaceMount};
 
 /// Who launches.
@@ -45,7 +45,8 @@ pub fn only(who: Who, body: impl Fn(&Place)) {
     let place = Place::new(who);
     let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
         if who == Who::Ordinary {
-            become_ordinary();
+            let (user, group) = tester();
+            become_user(Ids { user, group }).unwrap();
         }
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&place)));
         i32::from(outcome.is_err())
@@ -60,16 +61,6 @@ fn tester() -> (u32, u32) {
     let line = line.expect("the user `tester` (useradd tester)");
     let fields: Vec<&str> = line.split(':').collect();
     (fields[2].parse().unwrap(), fields[3].parse().unwrap())
-}
-
-fn become_ordinary() {
-    let (uid, gid) = tester();
-    let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-    rustix::thread::set_thread_groups(&[]).unwrap();
-    rustix::thread::set_thread_res_gid(gid, gid, gid).unwrap();
-    rustix::thread::set_thread_res_uid(uid, uid, uid).unwrap();
-    // Changing the user takes /proc/self away; a program started by that user has it.
-    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).unwrap();
 }
 
 impl Place {
