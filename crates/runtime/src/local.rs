@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sandbox_executor::link;
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
 use thiserror::Error;
@@ -12,7 +13,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::line::Line;
-use crate::nursery::{self, Notice, Nursery, Order};
+use crate::nursery::{Notice, Nursery, Order, What};
 use crate::spec::SessionSpec;
 
 /// Why something was not done.
@@ -60,7 +61,14 @@ pub struct Local {
 #[derive(Debug)]
 struct Shared {
     nursery: Nursery,
-    askers: Mutex<BTreeMap<SessionId, oneshot::Sender<Notice>>>,
+    askers: Mutex<Askers>,
+}
+
+/// Who waits for which order.
+#[derive(Debug, Default)]
+struct Askers {
+    next: u64,
+    waiting: BTreeMap<u64, oneshot::Sender<Result<(), String>>>,
 }
 
 impl Local {
@@ -78,57 +86,58 @@ impl Local {
 
     /// Raises a session, new or not: the line to its executor.
     pub async fn raise(&self, spec: SessionSpec) -> Result<Line, LocalError> {
-        let (ours, theirs) = nursery::line().map_err(LocalError::Tell)?;
+        let (ours, theirs) = link::pair().map_err(LocalError::Tell)?;
         let session = spec.session_id.clone();
-        let notice = self
-            .tell(session.clone(), &Order::Raise(spec), Some(theirs))
-            .await?;
-        match notice {
-            Notice::Raised(..) => Line::new(ours).map_err(LocalError::Tell),
-            Notice::Failed(_, reason) => Err(LocalError::Raise { session, reason }),
-            _ => Err(LocalError::Gone),
+        match self.tell(What::Raise(spec), Some(theirs)).await? {
+            Ok(()) => Line::new(ours).map_err(LocalError::Tell),
+            Err(reason) => Err(LocalError::Raise { session, reason }),
         }
     }
 
     /// Ends a session, with everything that runs in it. Its workspace stays.
     pub async fn end(&self, session: &SessionId) -> Result<(), LocalError> {
-        let order = Order::End(session.clone());
-        self.tell(session.clone(), &order, None).await.map(drop)
+        self.tell(What::End(session.clone()), None).await.map(drop)
     }
 
     /// Ends a session and removes its workspace.
     pub async fn discard(&self, session: &SessionId) -> Result<(), LocalError> {
-        let order = Order::Discard(session.clone());
-        match self.tell(session.clone(), &order, None).await? {
-            Notice::Discarded(session, Some(reason)) => {
-                Err(LocalError::Discard { session, reason })
-            }
-            _ => Ok(()),
-        }
+        let done = self.tell(What::Discard(session.clone()), None).await?;
+        done.map_err(|reason| LocalError::Discard {
+            session: session.clone(),
+            reason,
+        })
     }
 
     async fn tell(
         &self,
-        session: SessionId,
-        order: &Order,
+        what: What,
         line: Option<OwnedFd>,
-    ) -> Result<Notice, LocalError> {
-        let (sender, answer) = oneshot::channel();
-        self.shared.lock().insert(session.clone(), sender);
-        let text = serde_json::to_vec(order).map_err(|error| LocalError::Tell(error.into()))?;
+    ) -> Result<Result<(), String>, LocalError> {
+        let (number, done) = self.shared.expect();
+        let order = Order { number, what };
+        let text = serde_json::to_vec(&order).map_err(|error| LocalError::Tell(error.into()))?;
         let descriptors: Vec<_> = line.iter().map(AsFd::as_fd).collect();
         if let Err(error) = message::send(&self.shared.nursery.socket, &text, &descriptors) {
-            self.shared.lock().remove(&session);
+            self.shared.lock().waiting.remove(&number);
             return Err(LocalError::Tell(error));
         }
-        answer.await.map_err(|_| LocalError::Gone)
+        done.await.map_err(|_| LocalError::Gone)
     }
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<SessionId, oneshot::Sender<Notice>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Askers> {
         // Nothing that is done under it can panic half-way.
         self.askers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn expect(&self) -> (u64, oneshot::Receiver<Result<(), String>>) {
+        let (sender, done) = oneshot::channel();
+        let mut askers = self.lock();
+        askers.next += 1;
+        let number = askers.next;
+        askers.waiting.insert(number, sender);
+        (number, done)
     }
 }
 
@@ -157,7 +166,7 @@ async fn listen(
                 // Everyone who still waits learns it by their channel's end.
                 _ => {
                     if let Some(shared) = shared.upgrade() {
-                        shared.lock().clear();
+                        shared.lock().waiting.clear();
                     }
                     return;
                 }
@@ -165,19 +174,15 @@ async fn listen(
             let (Ok(notice), Some(shared)) = (notice, shared.upgrade()) else {
                 return;
             };
-            let session = match &notice {
-                Notice::Raised(session, _)
-                | Notice::Failed(session, _)
-                | Notice::Ended(session, _)
-                | Notice::Discarded(session, _) => session.clone(),
-            };
-            let asker = shared.lock().remove(&session);
-            match (asker, notice) {
-                (Some(asker), notice) => drop(asker.send(notice)),
-                (None, Notice::Ended(session, Some(status))) => {
+            match notice {
+                Notice::Done(number, done) => {
+                    let asker = shared.lock().waiting.remove(&number);
+                    // Who no longer waits does not want to know.
+                    let _ = asker.map(|asker| asker.send(done));
+                }
+                Notice::Ended(session, status) => {
                     let _ = ended.send(Ended { session, status });
                 }
-                (None, _) => {}
             }
         }
     }

@@ -11,12 +11,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::event::epoll;
-use rustix::process::{Gid, Signal, Uid};
-use sandbox_executor::link;
+use rustix::process::Signal;
 use sandbox_isolation::Status;
 use sandbox_isolation::keeper::Kept;
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
-use sandbox_linux::identity::Ids;
+use sandbox_linux::identity::{self, Ids};
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
 use serde::{Deserialize, Serialize};
@@ -28,10 +27,17 @@ mod raise;
 /// The longest message; a session's environment is the longest part of one.
 const LONGEST: usize = 128 << 10;
 
-/// What the nursery is told.
+/// What the nursery is told, under a number of the teller's choosing.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) number: u64,
+    pub(crate) what: What,
+}
+
+/// What it is to do.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Order {
+pub(crate) enum What {
     /// Raise this session. The executor's end of its line comes along.
     Raise(SessionSpec),
     /// End this one. Its workspace stays.
@@ -44,14 +50,10 @@ pub(crate) enum Order {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Notice {
-    /// It is raised; its keeper has this number.
-    Raised(SessionId, i32),
-    /// It could not be raised.
-    Failed(SessionId, String),
-    /// It ended, or was not there.
-    Ended(SessionId, Option<i32>),
-    /// Its workspace is gone, or could not be removed for this reason.
-    Discarded(SessionId, Option<String>),
+    /// What was ordered under this number is done, or could not be for this reason.
+    Done(u64, Result<(), String>),
+    /// A session ended that nobody ended here, with this status.
+    Ended(SessionId, i32),
 }
 
 /// The nursery, as the server sees it.
@@ -75,7 +77,7 @@ impl Nursery {
             let run = || -> io::Result<()> {
                 close_others(&[theirs.as_fd()])?;
                 if let Some(user) = user {
-                    become_user(user)?;
+                    identity::become_user(user)?;
                 }
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
                 if message::abandoned(&theirs) {
@@ -94,17 +96,6 @@ impl Drop for Nursery {
         self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn become_user(user: Ids) -> io::Result<()> {
-    let (uid, gid) = (Uid::from_raw(user.user), Gid::from_raw(user.group));
-    rustix::thread::set_thread_groups(&[])?;
-    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
-    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
-    // Changing the user takes /proc/self away, by which namespaces are mapped.
-    Ok(rustix::process::set_dumpable_behavior(
-        rustix::process::DumpableBehavior::Dumpable,
-    )?)
 }
 
 /// The nursery at work.
@@ -174,35 +165,27 @@ impl At {
     }
 
     fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {
-        match order {
-            Order::Raise(spec) => {
-                let id = spec.session_id.clone();
-                let notice = match self.raise(&spec, line) {
-                    Ok(pid) => Notice::Raised(id, pid),
-                    Err(reason) => Notice::Failed(id, reason),
-                };
-                self.say(&notice)
-            }
-            Order::End(id) => {
-                let status = self.end(&id);
-                self.say(&Notice::Ended(id, status))
-            }
-            Order::Discard(id) => {
+        let done = match order.what {
+            What::Raise(spec) => self.raise(&spec, line),
+            What::End(id) => {
                 self.end(&id);
-                let failed = raise::discard(&self.root, &id).err();
-                self.say(&Notice::Discarded(id, failed))
+                Ok(())
             }
-        }
+            What::Discard(id) => {
+                self.end(&id);
+                raise::discard(&self.root, &id)
+            }
+        };
+        self.say(&Notice::Done(order.number, done))
     }
 
-    fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<i32, String> {
+    fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<(), String> {
         let line = line.ok_or("no line came with the order")?;
         let id = spec.session_id.clone();
         if self.kept.contains_key(&id) {
             return Err("it is raised already".to_owned());
         }
         let kept = raise::raise(&self.root, spec, line)?;
-        let pid = kept.pid();
         self.next += 1;
         let key = self.next;
         let data = epoll::EventData::new_u64(key);
@@ -210,14 +193,12 @@ impl At {
             .map_err(|error| error.to_string())?;
         self.watched.insert(key, id.clone());
         self.kept.insert(id, kept);
-        Ok(pid)
+        Ok(())
     }
 
-    fn end(&mut self, id: &SessionId) -> Option<i32> {
-        let kept = self.kept.remove(id)?;
+    fn end(&mut self, id: &SessionId) {
         self.watched.retain(|_, watched| watched != id);
-        drop(kept);
-        Some(0)
+        drop(self.kept.remove(id));
     }
 
     fn note_end(&mut self, key: u64) -> io::Result<()> {
@@ -231,15 +212,10 @@ impl At {
             Status::Exited(code) => code,
             Status::Signalled(signal) => 128 + signal,
         };
-        self.say(&Notice::Ended(id, Some(status)))
+        self.say(&Notice::Ended(id, status))
     }
 
     fn say(&self, notice: &Notice) -> io::Result<()> {
         message::send(&self.socket, &serde_json::to_vec(notice)?, &[])
     }
-}
-
-/// Both ends of a new line.
-pub(crate) fn line() -> io::Result<(OwnedFd, OwnedFd)> {
-    link::pair()
 }

@@ -312,6 +312,27 @@ fn the_server_after_one_that_was_killed_need_not_wait() {
 }
 
 #[test]
+fn orders_for_one_session_are_answered_each_for_itself() {
+    served(async |_, local, mut ends| {
+        let line = local.raise(spec('a')).await.unwrap();
+        let (again, other) = tokio::join!(local.raise(spec('a')), local.raise(spec('b')));
+        let refused = again.unwrap_err().to_string();
+        assert!(refused.contains("already"), "{refused}");
+        let session = id('a');
+        let (one, two, three) = tokio::join!(
+            local.end(&session),
+            local.discard(&session),
+            local.discard(&session)
+        );
+        assert!(one.is_ok() && two.is_ok() && three.is_ok());
+        line.cut().await;
+        // Who was ended by an order did not end by itself; the other goes on.
+        assert!(ends.try_recv().is_err());
+        assert_eq!(printed(&other.unwrap(), "echo on").await, "on");
+    });
+}
+
+#[test]
 fn a_timeout_is_told_as_such() {
     served(async |_, local, _| {
         let line = local.raise(spec('a')).await.unwrap();
