@@ -1,4 +1,4 @@
-//! Real servers for tests: [`Postgres`], [`Mariadb`] and an [`S3`] store.
+//! Real servers for tests: a [`Database`], which is PostgreSQL or MariaDB, and an [`S3`] store.
 //!
 //! Each has a data directory of its own, a loopback port that the kernel picked, a password that
 //! nobody else knows, and is ready when `start` returns: it answered a query. It can be stopped,
@@ -6,11 +6,12 @@
 //! process is killed, nothing stays: no process, no directory. A server that is not installed fails
 //! the test and says how to get it.
 //!
-//! `shared()` is one server for all tests of a process; `fresh_database()` and `fresh_bucket()`
-//! give each test a part of it that is its own. What tests do with a server is their business.
+//! `fresh_database()` and `fresh_bucket()` give tests that share a server a part of it that is their
+//! own. What tests do with a server is their business.
 
 mod account;
 mod answer;
+mod database;
 mod mariadb;
 mod port;
 mod postgres;
@@ -19,6 +20,5 @@ mod s3;
 mod secret;
 mod supervisor;
 
-pub use mariadb::Mariadb;
-pub use postgres::Postgres;
+pub use database::Database;
 pub use s3::S3;

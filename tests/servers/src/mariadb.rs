@@ -3,102 +3,26 @@
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use crate::account::Account;
-use crate::answer::{self, Server};
+use crate::answer::Server;
+use crate::database::{Database, Program, USER};
+use crate::program;
 use crate::supervisor::{Ending, Supervisor};
-use crate::{program, secret};
 
-/// The name of a user who may do everything.
-const USER: &str = "sandbox";
+const MARIADB: Program = Program {
+    scheme: "mysql",
+    own_database: "mysql",
+    ending: Ending::Terminate,
+    prepare,
+    client,
+};
 
-/// A MariaDB server with nothing in it.
-#[derive(Debug)]
-pub struct Mariadb {
-    server: Server,
-    port: u16,
-    password: String,
-}
-
-impl Mariadb {
-    /// Makes a new server and waits until it answers.
+impl Database {
+    /// A new MariaDB server. Its client writes columns apart by tabs.
     #[track_caller]
-    pub fn start() -> Mariadb {
-        let password = secret::random();
-        let (port, server) = answer::on_a_free_port(
-            |port| prepare(port, &password),
-            |port| answers(port, &password),
-        );
-        Mariadb {
-            server,
-            port,
-            password,
-        }
-    }
-
-    /// One server for all tests of this process. It goes when the process does.
-    pub fn shared() -> &'static Mariadb {
-        static SHARED: OnceLock<Mariadb> = OnceLock::new();
-        SHARED.get_or_init(Mariadb::start)
-    }
-
-    /// Where to connect, on the database that is always there.
-    pub fn url(&self) -> String {
-        self.url_of("mysql")
-    }
-
-    /// The port it listens on.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// A new empty database; gives its URL.
-    #[track_caller]
-    pub fn fresh_database(&self) -> String {
-        let name = secret::fresh_name();
-        self.query("mysql", &format!("CREATE DATABASE {name}"));
-        self.url_of(&name)
-    }
-
-    /// Asks `database` a question in SQL; gives the rows, columns apart by tabs.
-    #[track_caller]
-    pub fn query(&self, database: &str, sql: &str) -> String {
-        let mut client = client(self.port, &self.password, database, sql);
-        let output = client.output().expect("mariadb runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{sql}: {said}");
-        String::from_utf8_lossy(&output.stdout)
-            .trim_end()
-            .to_owned()
-    }
-
-    /// Shuts it down in order.
-    pub fn stop(&mut self) {
-        self.server.supervisor.end(Ending::Terminate);
-    }
-
-    /// Kills it, as a power cut would but for the disk.
-    pub fn kill(&mut self) {
-        self.server.supervisor.end(Ending::Kill);
-    }
-
-    /// Starts it again on the same data and port, after ending it if it still runs.
-    #[track_caller]
-    pub fn restart(&mut self) {
-        self.stop();
-        let (port, password) = (self.port, &self.password);
-        self.server.bring_up_again(|| answers(port, password));
-    }
-
-    /// Where it keeps everything.
-    pub fn directory(&self) -> &Path {
-        self.server.supervisor.directory()
-    }
-
-    fn url_of(&self, database: &str) -> String {
-        let Mariadb { port, password, .. } = self;
-        format!("mysql://{USER}:{password}@127.0.0.1:{port}/{database}")
+    pub fn mariadb() -> Database {
+        Database::start(&MARIADB)
     }
 }
 
@@ -155,12 +79,6 @@ fn option(name: &str, path: &Path) -> OsString {
     let mut option = OsString::from(format!("--{name}="));
     option.push(path);
     option
-}
-
-fn answers(port: u16, password: &str) -> bool {
-    let mut client = client(port, password, "mysql", "SELECT 1");
-    let outcome = client.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    outcome.expect("mariadb runs").success()
 }
 
 #[track_caller]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use sandbox_test_servers::{Mariadb, Postgres, S3};
+use sandbox_test_servers::{Database, S3};
 
 /// Processes that were started for `directory`, or run in it.
 fn processes_of(directory: &Path) -> Vec<Pid> {
@@ -49,7 +49,7 @@ fn nothing_stays(directory: &Path) {
 
 #[test]
 fn postgres_keeps_what_was_committed_when_it_is_killed_and_leaves_nothing() {
-    let mut server = Postgres::start();
+    let mut server = Database::postgres();
     let directory = server.directory().to_owned();
     let url = server.url();
     server.query("postgres", "CREATE TABLE kept (n int)");
@@ -68,7 +68,7 @@ fn postgres_keeps_what_was_committed_when_it_is_killed_and_leaves_nothing() {
 
 #[test]
 fn mariadb_keeps_what_was_committed_when_it_is_killed_and_leaves_nothing() {
-    let mut server = Mariadb::start();
+    let mut server = Database::mariadb();
     let directory = server.directory().to_owned();
     let url = server.fresh_database();
     let database = url.rsplit('/').next().unwrap().to_owned();
@@ -103,7 +103,7 @@ fn s3_keeps_its_buckets_when_it_is_killed_and_leaves_nothing() {
 
 #[test]
 fn each_fresh_database_is_empty() {
-    let server = Postgres::shared();
+    let server = Database::postgres();
     let (one, other) = (server.fresh_database(), server.fresh_database());
     assert_ne!(one, other);
     server.query(one.rsplit('/').next().unwrap(), "CREATE TABLE mine ()");
@@ -132,9 +132,10 @@ fn a_port_that_another_took_is_told() {
 #[test]
 #[ignore = "started by `a_killed_test_leaves_nothing`"]
 fn a_test_that_hangs() {
+    let (postgres, mariadb) = (Database::postgres(), Database::mariadb());
     let directories = [
-        Postgres::shared().directory(),
-        Mariadb::shared().directory(),
+        postgres.directory(),
+        mariadb.directory(),
         S3::shared().directory(),
     ];
     for directory in directories {
@@ -177,7 +178,7 @@ fn a_killed_test_leaves_nothing() {
 #[test]
 #[ignore = "started by `a_test_killed_while_data_is_made_leaves_nothing`"]
 fn a_test_that_starts_a_server() {
-    Mariadb::start();
+    Database::mariadb();
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use sandbox_test_servers::{Mariadb, Postgres};
 use tempfile::TempDir;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,32 +16,21 @@ pub enum Kind {
 pub struct Database {
     pub url: String,
     pub kind: Kind,
-    server: Server,
+    server: Option<sandbox_test_servers::Database>,
     dir: TempDir,
-}
-
-enum Server {
-    None,
-    Postgres(Postgres),
-    MariaDb(Mariadb),
 }
 
 pub fn database(kind: Kind) -> Database {
     let dir = tempfile::tempdir().unwrap();
-    let (url, server) = match kind {
-        Kind::SqliteFile => {
-            let file = dir.path().join("records.db");
-            (format!("sqlite:{}", file.display()), Server::None)
-        }
-        Kind::SqliteMemory => ("sqlite::memory:".to_owned(), Server::None),
-        Kind::Postgres => {
-            let server = Postgres::start();
-            (server.fresh_database(), Server::Postgres(server))
-        }
-        Kind::MariaDb => {
-            let server = Mariadb::start();
-            (server.fresh_database(), Server::MariaDb(server))
-        }
+    let server = match kind {
+        Kind::SqliteFile | Kind::SqliteMemory => None,
+        Kind::Postgres => Some(sandbox_test_servers::Database::postgres()),
+        Kind::MariaDb => Some(sandbox_test_servers::Database::mariadb()),
+    };
+    let url = match (&server, kind) {
+        (Some(server), _) => server.fresh_database(),
+        (None, Kind::SqliteMemory) => "sqlite::memory:".to_owned(),
+        (None, _) => format!("sqlite:{}", dir.path().join("records.db").display()),
     };
     Database {
         url,
@@ -59,26 +47,16 @@ impl Database {
 
     /// What people must not read in any error.
     pub fn password(&self) -> &str {
-        let (_, after) = self.url.split_once("://").unwrap();
-        let (account, _) = after.split_once('@').unwrap();
-        account.split_once(':').unwrap().1
+        self.server.as_ref().unwrap().password()
     }
 
     /// Ends the server in the middle of what it does.
     pub fn kill(&mut self) {
-        match &mut self.server {
-            Server::None => panic!("there is none"),
-            Server::Postgres(server) => server.kill(),
-            Server::MariaDb(server) => server.kill(),
-        }
+        self.server.as_mut().unwrap().kill();
     }
 
     /// Starts it again on what it left on disk.
     pub fn restart(&mut self) {
-        match &mut self.server {
-            Server::None => panic!("there is none"),
-            Server::Postgres(server) => server.restart(),
-            Server::MariaDb(server) => server.restart(),
-        }
+        self.server.as_mut().unwrap().restart();
     }
 }
