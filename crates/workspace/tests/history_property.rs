@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use history::operation::{Moves, Operation, operation, perform};
+use history::operation::{Moves, Operation, Place, operation, perform};
 use history::tree::{self, Exact, Links, Tree};
 use project::Project;
 use proptest::prelude::*;
@@ -198,6 +198,19 @@ impl World {
         let left = change_set(&view, &ChangeOptions::default(), &mut Silent).unwrap();
         assert_eq!(tree::said(&left.changes), [], "what is left to promote");
         self.original = expected;
+        self.split_links();
+    }
+
+    /// What was promoted is no longer in an overlay's layer but below it, and there each name of a file is
+    /// a file of its own when it is written to. A snapshot's layer keeps what it had.
+    fn split_links(&self) {
+        if self.project.backend() != BackendKind::Overlay {
+            return;
+        }
+        let split = self.plain().with_file_name("split");
+        tree::copy(&self.plain(), &split, Links::Split);
+        std::fs::remove_dir_all(self.plain()).unwrap();
+        std::fs::rename(split, self.plain()).unwrap();
     }
 
     /// The source to the last detail. What leaves a subvolume for the undo area is copied, so there
@@ -298,6 +311,21 @@ proptest! {
     ) {
         promotes(World::overlay(OverlayXattr::Trusted, &seed), &first, &second);
     }
+}
+
+/// A link that was promoted, and then written to by one of its names.
+#[test]
+fn a_promoted_link_is_two_files_in_an_overlay() {
+    let place = |name: usize| Place(vec![name]);
+    let first = [
+        Operation::Write(place(1), Vec::new()),
+        Operation::Link(place(1), place(2)),
+    ];
+    let second = [Operation::Write(place(1), b"a".to_vec())];
+    for xattr in [OverlayXattr::User, OverlayXattr::Trusted] {
+        promotes(World::overlay(xattr, &[]), &first, &second);
+    }
+    promotes(World::new(BackendKind::Copy, &[]), &first, &second);
 }
 
 /// Two promotes, then both taken back.

@@ -55,7 +55,7 @@ pub enum Operation {
 
 /// A path of one to three names.
 #[derive(Debug, Clone)]
-pub struct Place(Vec<usize>);
+pub struct Place(pub Vec<usize>);
 
 impl Place {
     fn under(&self, root: &Path) -> PathBuf {
