@@ -8,6 +8,7 @@
 //!
 //! Lists come newest first, in pages; what a page costs does not grow with what is kept.
 
+mod activity;
 mod api_key;
 mod audit;
 mod clock;

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use sandbox_model::{NodeId, Session, SessionId, SessionMode, SessionStatus, TemplateId};
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter,
-    QueryOrder, QuerySelect, Select,
+    QueryOrder, QuerySelect, Select, UpdateMany,
 };
 
+use super::activity;
 use super::count::{self, Counted};
 use super::error::{Fault, StoreError};
 use super::page::{Order, Page, PageRequest};
@@ -78,6 +79,19 @@ struct Before {
     status: String,
 }
 
+/// Puts `row` in the place of what was read. What touches write is theirs.
+fn replacement(row: &Model, current: &Stored<Session>) -> UpdateMany<Entity> {
+    let used = activity::later(Column::LastActivityAt, row.last_activity_at);
+    let mut active = row.clone().into_active_model().reset_all();
+    active.not_set(Column::LastActivityAt);
+    if row.expires_at == micros(current.value.expires_at) {
+        active.not_set(Column::ExpiresAt);
+    }
+    VERSIONED
+        .replacement(active, &row.id, current.version)
+        .col_expr(Column::LastActivityAt, used)
+}
+
 impl Records {
     /// Adds a session. Its template must be there.
     pub async fn insert_session(&self, session: &Session) -> Result<Stored<Session>, StoreError> {
@@ -123,7 +137,9 @@ impl Records {
         ORDER.assemble(rows, total, page, key, Model::read)
     }
 
-    /// Replaces a session, if nobody else did since it was read.
+    /// Replaces a session, if nobody else did since it was read. A later use that
+    /// [`Records::touch_session`] noted meanwhile stays, and so does an expiry that this does not
+    /// change.
     pub async fn update_session(
         &self,
         current: &Stored<Session>,
@@ -156,10 +172,10 @@ impl Records {
             if before.version != expected {
                 return Err(named.stale().into());
             }
-            let active = row.clone().into_active_model().reset_all();
-            match VERSIONED.replace(&step, active, &row.id, expected).await {
-                Ok(true) => {}
-                Ok(false) => return Err(named.stale().into()),
+            let update = replacement(row, current);
+            match update.exec(&step).await.map_err(Fault::from) {
+                Ok(updated) if updated.rows_affected == 1 => {}
+                Ok(_) => return Err(named.stale().into()),
                 Err(fault) if fault.is_broken_reference() => return Err(template.missing().into()),
                 Err(fault) => return Err(fault),
             }

@@ -2,6 +2,7 @@
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter,
+    UpdateMany,
 };
 
 use super::error::{Fault, StoreError};
@@ -75,7 +76,7 @@ impl<C: ColumnTrait> Versioned<C> {
     pub(super) async fn replace<A>(
         &self,
         connection: &impl ConnectionTrait,
-        mut row: A,
+        row: A,
         id: &str,
         expected: i64,
     ) -> Result<bool, Fault>
@@ -83,14 +84,26 @@ impl<C: ColumnTrait> Versioned<C> {
         A: ActiveModelTrait,
         A::Entity: EntityTrait<Column = C>,
     {
+        let update = self.replacement(row, id, expected);
+        Ok(update.exec(connection).await?.rows_affected == 1)
+    }
+
+    /// The statement that does, for who has something to add.
+    pub(super) fn replacement<A>(
+        &self,
+        mut row: A,
+        id: &str,
+        expected: i64,
+    ) -> UpdateMany<A::Entity>
+    where
+        A: ActiveModelTrait,
+        A::Entity: EntityTrait<Column = C>,
+    {
         row.not_set(self.id);
         row.set(self.version, (expected + 1).into());
-        let updated = A::Entity::update_many()
+        A::Entity::update_many()
             .set(row)
             .filter(self.id.eq(id))
             .filter(self.version.eq(expected))
-            .exec(connection)
-            .await?;
-        Ok(updated.rows_affected == 1)
     }
 }

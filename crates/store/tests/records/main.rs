@@ -1,6 +1,7 @@
 //! What records promise, on every database.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod activity;
 mod counters;
 mod databases;
 mod lists;
