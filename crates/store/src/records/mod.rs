@@ -10,6 +10,7 @@
 
 mod activity;
 mod api_key;
+mod artifact;
 mod audit;
 mod clock;
 mod container;

@@ -5,11 +5,7 @@
 //! holding the session's row until it is there for everybody.
 
 use sandbox_model::{SessionId, SessionNotice};
-use sea_orm::sea_query::LockType;
-use sea_orm::{
-    ActiveValue, ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder,
-    QuerySelect,
-};
+use sea_orm::{ActiveValue, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
 
 use super::Records;
 use super::clock;
@@ -34,16 +30,10 @@ impl Records {
             id: session.as_str(),
         };
         self.write(|step| async move {
-            let mut found = session::Entity::find_by_id(session.as_str())
+            let found = session::Entity::find_by_id(session.as_str())
                 .select_only()
                 .column(session::Column::Id);
-            match step.get_database_backend() {
-                // Does not hold up executions that refer to the row.
-                DbBackend::Postgres => found = found.lock(LockType::NoKeyUpdate),
-                DbBackend::MySql => found = found.lock(LockType::Update),
-                _ => {}
-            }
-            let found: Option<String> = found.into_tuple().one(&step).await?;
+            let found: Option<String> = step.hold(found).into_tuple().one(&step).await?;
             found.ok_or_else(|| named.missing())?;
             let at = clock::now(&step).await?;
             let row = ActiveModel {

@@ -1,14 +1,15 @@
-//! What executions came to, and the files they made.
+//! What executions came to.
 //!
 //! A result is reported once. The executor may report it again when it did not hear our answer, so a
 //! result is kept with the digest of its report: the same one again is welcome, another one is not.
 
 use sandbox_model::execution::Artifact;
 use sandbox_model::{Execution, ExecutionId, ExecutionResult};
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect};
+use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect};
 
+use super::artifact;
 use super::error::{Fault, StoreError};
-use super::rows::{artifact, execution, result};
+use super::rows::{execution, result};
 use super::versioned::{self, Named};
 use super::{Records, Stored};
 
@@ -19,7 +20,7 @@ pub struct Report<'a> {
     pub digest: &'a str,
     /// What the execution printed, returned and used.
     pub result: &'a ExecutionResult,
-    /// The files it made.
+    /// The files it made, also those that were told of before.
     pub artifacts: &'a [Artifact],
 }
 
@@ -52,8 +53,7 @@ impl Records {
         };
         named.stays(&row.id)?;
         let kept = &result::Model::of(id, report.digest, report.result)?;
-        let files: Result<Vec<_>, _> = report.artifacts.iter().map(artifact::Model::of).collect();
-        let files = &files?;
+        let files = &artifact::rows(&current.value.id, report.artifacts)?;
         let outcome = self
             .write(|step| async move {
                 if let Some(known) = known(&step, id, report.digest).await? {
@@ -65,13 +65,7 @@ impl Records {
                     id,
                 };
                 versioned::insert(&step, kept.clone(), named, None).await?;
-                for file in files {
-                    let named = Named {
-                        kind: artifact::KIND,
-                        id: &file.id,
-                    };
-                    versioned::insert(&step, file.clone(), named, None).await?;
-                }
+                artifact::keep(&step, id, files).await?;
                 let first = Reported::First(Box::new(row.clone().read()?));
                 step.commit(first).await
             })
@@ -104,18 +98,6 @@ impl Records {
         row.map_err(|error| self.explain(error))?
             .map(result::Model::read)
             .transpose()
-    }
-
-    /// The files that an execution made, oldest first.
-    pub async fn artifacts(&self, execution: &ExecutionId) -> Result<Vec<Artifact>, StoreError> {
-        let rows = artifact::Entity::find()
-            .filter(artifact::Column::ExecutionId.eq(execution.as_str()))
-            .order_by_asc(artifact::Column::CreatedAt)
-            .order_by_asc(artifact::Column::Id)
-            .all(self.reader())
-            .await;
-        let rows = rows.map_err(|error| self.explain(error))?;
-        rows.into_iter().map(artifact::Model::read).collect()
     }
 }
 

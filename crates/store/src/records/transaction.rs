@@ -3,9 +3,11 @@
 use std::future::Future;
 use std::time::Duration;
 
+use sea_orm::sea_query::LockType;
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, ExecResult,
-    QueryResult, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, EntityTrait,
+    ExecResult, QueryResult, QuerySelect, Select, SqliteTransactionMode, Statement,
+    TransactionOptions, TransactionTrait,
 };
 
 use super::Records;
@@ -21,6 +23,16 @@ impl Step {
     pub(super) async fn commit<T>(self, value: T) -> Result<T, Fault> {
         self.0.commit().await?;
         Ok(value)
+    }
+
+    /// Holds what is selected until the transaction ends: nobody else gets it this way before. Who
+    /// only refers to it need not wait on PostgreSQL. SQLite has one writer at a time anyhow.
+    pub(super) fn hold<E: EntityTrait>(&self, select: Select<E>) -> Select<E> {
+        match self.get_database_backend() {
+            DbBackend::Postgres => select.lock(LockType::NoKeyUpdate),
+            DbBackend::MySql => select.lock(LockType::Update),
+            _ => select,
+        }
     }
 
     /// For what insists on the driver's own type.

@@ -305,7 +305,10 @@ async fn a_result_is_kept_once(database: Database) {
         stderr: "e\n".repeat(1 << 19),
         ..result()
     };
-    let files = [artifact(&stored.value, 1), artifact(&stored.value, 2)];
+    let files = [
+        artifact(&stored.value, "out/plot 🦀.png", 1),
+        artifact(&stored.value, "out/plot 🦀.svg", 2),
+    ];
     let report = Report {
         digest: "digest",
         result: &big,

@@ -155,13 +155,13 @@ pub fn result() -> ExecutionResult {
     }
 }
 
-pub fn artifact(execution: &Execution, micros: i64) -> Artifact {
+pub fn artifact(execution: &Execution, path: &str, micros: i64) -> Artifact {
     Artifact {
         id: ArtifactId::random(letters()),
         execution_id: execution.id.clone(),
         kind: ArtifactKind::Output,
         name: "plot 🦀.png".to_owned(),
-        path: "out/plot 🦀.png".to_owned(),
+        path: path.to_owned(),
         size_bytes: 1 << 40,
         mime_type: "image/png".to_owned(),
         sha256: "0123456789abcdef".repeat(4),

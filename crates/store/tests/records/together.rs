@@ -167,7 +167,7 @@ async fn of_many_reports_one_is_the_first(database: Database) {
     for round in 0..5 {
         let execution = execution(&session);
         let stored = servers[0].insert_execution(&execution).await.unwrap();
-        let artifact = artifact(&execution, 0);
+        let artifact = artifact(&execution, "out/plot.png", 0);
         let id = execution.id.clone();
         let outcomes = at_once(&servers, move |records, place| {
             let (stored, artifact) = (stored.clone(), artifact.clone());

@@ -43,6 +43,21 @@ impl Model {
         })
     }
 
+    /// The same file as `known`, told again.
+    pub fn in_place_of(self, known: &Model) -> Model {
+        let id = known.id.clone();
+        Model { id, ..self }
+    }
+
+    /// Would it change anything? When it was told is not asked.
+    pub fn tells_the_same_as(&self, known: &Model) -> bool {
+        let again = Model {
+            created_at: known.created_at,
+            ..self.clone()
+        };
+        again.in_place_of(known) == *known
+    }
+
     pub fn read(self) -> Result<Artifact, StoreError> {
         let reading = Reading {
             kind: KIND,
