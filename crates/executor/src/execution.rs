@@ -17,6 +17,39 @@ pub struct Request {
     pub event: serde_json::Value,
     /// How long it may take, in seconds.
     pub timeout_seconds: u32,
+    /// Is what it prints told as it comes? In its outcome it is told anyway.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+/// What happens to an execution that was begun. Its outcome is the last of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happening {
+    /// It printed something: of each stream the next bytes, up to as many as are kept.
+    Output {
+        /// Where.
+        stream: Stream,
+        /// What.
+        #[serde(with = "crate::bytes")]
+        bytes: Vec<u8>,
+    },
+    /// It goes on. Told every few seconds.
+    Heartbeat {
+        /// What it last said of its progress, as JSON text.
+        progress: Option<String>,
+    },
+    /// It is over, and this became of it.
+    Outcome(Box<Outcome>),
+}
+
+/// Where a program prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "each is what it is called")]
+pub enum Stream {
+    Stdout,
+    Stderr,
 }
 
 /// How an execution ended.

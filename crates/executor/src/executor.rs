@@ -17,8 +17,9 @@ use sandbox_model::id::ExecutionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::execution::{Outcome, Request};
+use crate::execution::{Happening, Outcome, Request};
 use crate::language::{self, CHANNEL, Start};
+use crate::output::Printed;
 use crate::running::{self, Course, Running};
 use crate::streams;
 
@@ -64,6 +65,30 @@ impl Executor {
 
     /// Does one execution. Never fails: what goes wrong is told in the outcome.
     pub async fn execute(&self, request: &Request) -> Outcome {
+        self.execute_telling(request, &async |_| ()).await
+    }
+
+    /// The same, and tells meanwhile what happens. Whoever is slow to hear it does not hold it up: what
+    /// is still to be told when it is over is told before this returns.
+    pub async fn execute_telling(
+        &self,
+        request: &Request,
+        tell: &impl AsyncFn(Happening),
+    ) -> Outcome {
+        let printed = Printed::default();
+        let mut outcome = tokio::select! {
+            biased;
+            outcome = self.see_through(request, &printed) => outcome,
+            never = running::follow(request, &printed, tell) => match never {},
+        };
+        if request.stream {
+            running::tell_rest(&printed, tell).await;
+        }
+        running::complete(&mut outcome, &printed);
+        outcome
+    }
+
+    async fn see_through(&self, request: &Request, printed: &Printed) -> Outcome {
         let begin = Instant::now();
         let id = request.execution_id.clone();
         let cancelled = self.expect(&id);
@@ -75,6 +100,7 @@ impl Executor {
                     request,
                     begin,
                     cancelled: &cancelled,
+                    printed,
                 };
                 course.see_through(running, start).await
             }

@@ -9,6 +9,7 @@
 //! Everything here runs on one thread: inner sandboxes are forked from it.
 #![forbid(unsafe_code)]
 
+mod bytes;
 pub mod execution;
 pub mod executor;
 pub mod files;
@@ -21,7 +22,7 @@ mod running;
 mod serve;
 mod streams;
 
-pub use execution::{Ending, Outcome, Request};
+pub use execution::{Ending, Happening, Outcome, Request, Stream};
 pub use executor::{Executor, Settings};
 pub use files::Files;
 pub use link::Link;

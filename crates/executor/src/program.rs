@@ -88,6 +88,7 @@ mod tests {
             language: Language::Python,
             event,
             timeout_seconds: 1,
+            stream: false,
         };
         let text = String::from_utf8(message(&request)).unwrap();
         assert_eq!(

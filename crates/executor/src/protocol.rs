@@ -1,15 +1,15 @@
 //! What is said on the line to an executor.
 //!
 //! Every question has a number of the asker's choosing, and every answer the number of its question. An
-//! execution is answered twice: that it was begun, and what became of it. Where an answer hands over a
-//! file, its descriptor comes with it.
+//! execution is answered more than once: that it was begun, what happens, and what became of it. Where an
+//! answer hands over a file, its descriptor comes with it.
 
 use std::path::PathBuf;
 
 use sandbox_model::id::ExecutionId;
 use serde::{Deserialize, Serialize};
 
-use crate::execution::{Outcome, Request};
+use crate::execution::{Happening, Request};
 use crate::files::Entry;
 
 /// Something asked of an executor.
@@ -62,8 +62,8 @@ pub enum Answer {
     Done,
     /// The execution was begun.
     Begun,
-    /// This became of the execution.
-    Outcome(Box<Outcome>),
+    /// This happened to the execution.
+    Happening(Happening),
     /// Was there such an execution?
     Cancelled(bool),
     /// A file of this size; its descriptor comes with it.
@@ -72,6 +72,17 @@ pub enum Answer {
     Upload(u64),
     /// What is in the directory.
     Entries(Vec<Entry>),
+}
+
+impl Answer {
+    /// Does nothing more follow to the same question?
+    pub fn is_last(&self) -> bool {
+        match self {
+            Answer::Begun => false,
+            Answer::Happening(happening) => matches!(happening, Happening::Outcome(_)),
+            _ => true,
+        }
+    }
 }
 
 /// Why something was not done.

@@ -14,13 +14,16 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::execution::{Ending, Outcome, Request};
+use crate::execution::{Ending, Happening, Outcome, Request, Stream};
 use crate::language::Start;
-use crate::output::Output;
+use crate::output::Printed;
 use crate::streams::Ours;
 
 /// How long what was printed may take to arrive after everything that prints is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How often it is told that an execution goes on.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The exit status of an execution that did not end by itself.
 const KILLED: i32 = -1;
@@ -39,6 +42,7 @@ pub(crate) struct Course<'e> {
     pub(crate) request: &'e Request,
     pub(crate) begin: Instant,
     pub(crate) cancelled: &'e Notify,
+    pub(crate) printed: &'e Printed,
 }
 
 /// How a program ended.
@@ -49,7 +53,8 @@ enum End {
 }
 
 impl Course<'_> {
-    /// Tells `running` what it is to know, hears what it says, and ends it when its time is over.
+    /// Tells `running` what it is to know, hears what it says, and ends it when its time is over. What it
+    /// printed is not in the outcome.
     pub(crate) async fn see_through(&self, running: Running, start: Start) -> Outcome {
         let Running { inner, ours } = running;
         let Ours {
@@ -58,7 +63,6 @@ impl Course<'_> {
             errors,
             mut channel,
         } = ours;
-        let (mut printed, mut complained) = (Output::default(), Output::default());
         let (end, usage, duration, answer) = {
             // A program that does not want what it is told closes its end; that is its affair.
             let telling = async {
@@ -72,8 +76,12 @@ impl Course<'_> {
                 drop(input);
             };
             let talk = async {
-                let reading = async { tokio::join!(printed.read(output), complained.read(errors)) };
-                let (told, (), _) = tokio::join!(telling, feeding, reading);
+                let (told, (), _, _) = tokio::join!(
+                    telling,
+                    feeding,
+                    self.printed.read(Stream::Stdout, output),
+                    self.printed.read(Stream::Stderr, errors),
+                );
                 told.ok().flatten()
             };
             tokio::pin!(talk);
@@ -95,17 +103,11 @@ impl Course<'_> {
             }
             (end, usage, duration, answer.flatten())
         };
-        let (stdout, stdout_truncated) = printed.into_text();
-        let (stderr, stderr_truncated) = complained.into_text();
         let result = ExecutionResult {
-            stdout,
-            stderr,
-            stdout_truncated,
-            stderr_truncated,
             exit_code: KILLED,
             execution_time: duration.as_secs_f64(),
-            return_value: None,
             metrics: metrics(duration, usage),
+            ..ExecutionResult::default()
         };
         self.outcome(end, result, answer)
     }
@@ -164,7 +166,6 @@ impl Course<'_> {
             End::Killed(Ending::TimedOut) => {
                 let limit = self.request.timeout_seconds;
                 let text = format!("Execution timeout after {limit} seconds");
-                append(&mut result.stderr, &text);
                 (Ending::TimedOut, Some(text))
             }
             End::Killed(Ending::Cancelled) => {
@@ -178,6 +179,45 @@ impl Course<'_> {
             result,
             error,
         }
+    }
+}
+
+/// Tells what goes on with the program that prints `printed`, and what it prints where that is wanted.
+/// Never ends by itself, and may be dropped at any time: nothing is told twice, and what was not told is
+/// [told later](tell_rest).
+pub(crate) async fn follow(
+    request: &Request,
+    printed: &Printed,
+    tell: &impl AsyncFn(Happening),
+) -> std::convert::Infallible {
+    let first = Instant::now() + HEARTBEAT;
+    let mut heartbeat = tokio::time::interval_at(first, HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            _ = heartbeat.tick() => tell(Happening::Heartbeat { progress: None }).await,
+            () = printed.more.notified(), if request.stream => tell_rest(printed, tell).await,
+        }
+    }
+}
+
+/// Tells what was printed and not yet told.
+pub(crate) async fn tell_rest(printed: &Printed, tell: &impl AsyncFn(Happening)) {
+    while let Some((stream, bytes)) = printed.untold() {
+        let length = bytes.len();
+        tell(Happening::Output { stream, bytes }).await;
+        printed.told(stream, length);
+    }
+}
+
+/// What was printed, in the outcome it belongs to.
+pub(crate) fn complete(outcome: &mut Outcome, printed: &Printed) {
+    let result = &mut outcome.result;
+    (result.stdout, result.stdout_truncated) = printed.take_text(Stream::Stdout);
+    (result.stderr, result.stderr_truncated) = printed.take_text(Stream::Stderr);
+    if let (Ending::TimedOut, Some(error)) = (outcome.ending, &outcome.error) {
+        append(&mut result.stderr, error);
     }
 }
 

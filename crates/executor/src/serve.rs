@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use crate::execution::Request;
+use crate::execution::{Happening, Request};
 use crate::executor::Executor;
 use crate::files::Files;
 use crate::link::Link;
@@ -46,10 +46,13 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
 
 impl Desk {
     async fn execute(self: Rc<Desk>, number: u64, request: Request) {
-        let outcome = self.executor.execute(&request).await;
-        let answer = Answer::Outcome(Box::new(outcome));
-        // When nobody is left to hear it, the line's end is seen by whoever listens there.
-        let _ = self.reply(number, Ok((answer, None))).await;
+        let tell = async |happening| {
+            let answer = Answer::Happening(happening);
+            // When nobody is left to hear it, the line's end is seen by whoever listens there.
+            let _ = self.reply(number, Ok((answer, None))).await;
+        };
+        let outcome = self.executor.execute_telling(&request, &tell).await;
+        tell(Happening::Outcome(Box::new(outcome))).await;
     }
 
     /// What can be answered at once.
@@ -58,7 +61,7 @@ impl Desk {
         let done = (Answer::Done, None);
         Ok(match ask {
             Ask::Ping => done,
-            // Answered elsewhere, twice.
+            // Answered elsewhere, more than once.
             Ask::Execute(_) => (Answer::Begun, None),
             Ask::Cancel(id) => (Answer::Cancelled(self.executor.cancel(&id)), None),
             Ask::Read(path) => {

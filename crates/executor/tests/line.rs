@@ -4,14 +4,14 @@
 mod session;
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, RefusalKind, Reply};
-use sandbox_executor::{Ending, Link, Outcome, Request};
+use sandbox_executor::{Ending, Happening, Link, Outcome, Request};
 use sandbox_model::execution::Language::{Python, Shell};
-use session::{on_a_line, request, returned};
+use session::{on_a_line, request, returned, upload};
 
 type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
 
@@ -35,20 +35,7 @@ async fn execute(link: &Link, request: Request) -> Outcome {
     let (begun, _) = ask(link, Ask::Execute(request)).await.unwrap();
     assert_eq!(begun, Answer::Begun);
     match next(link).await.1.unwrap() {
-        (Answer::Outcome(outcome), None) => *outcome,
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn upload(link: &Link, path: &str, content: &[u8]) {
-    match ask(link, Ask::Write(path.into())).await.unwrap() {
-        (Answer::Upload(number), Some(file)) => {
-            File::from(file).write_all(content).unwrap();
-            assert_eq!(
-                ask(link, Ask::Commit(number)).await.unwrap().0,
-                Answer::Done
-            );
-        }
+        (Answer::Happening(Happening::Outcome(outcome)), None) => *outcome,
         other => panic!("{other:?}"),
     }
 }
@@ -97,7 +84,9 @@ fn one_that_runs_can_be_cancelled() {
         let cancelled = ask(link, Ask::Cancel(id)).await.unwrap().0;
         assert_eq!(cancelled, Answer::Cancelled(true));
         match next(link).await.1.unwrap().0 {
-            Answer::Outcome(outcome) => assert_eq!(outcome.ending, Ending::Cancelled),
+            Answer::Happening(Happening::Outcome(outcome)) => {
+                assert_eq!(outcome.ending, Ending::Cancelled)
+            }
             other => panic!("{other:?}"),
         }
     });

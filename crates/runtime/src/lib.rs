@@ -9,7 +9,7 @@ pub mod local;
 mod nursery;
 pub mod spec;
 
-pub use line::{Line, LineError};
+pub use line::{Course, Line, LineError};
 pub use local::{Ended, Local, LocalError};
 pub use nursery::Nursery;
 pub use spec::{SessionSpec, Workspace};

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, Reply};
-use sandbox_executor::{Link, Outcome, Request};
+use sandbox_executor::{Happening, Link, Outcome, Request};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -80,21 +80,28 @@ impl Line {
         next(&mut self.put(ask).await?).await
     }
 
+    /// Has something run. Returns when the executor has begun it.
+    pub async fn begin(&self, request: Request) -> Result<Course, LineError> {
+        let mut answers = self.put(Ask::Execute(request)).await?;
+        match next(&mut answers).await? {
+            (Answer::Begun, _) => Ok(Course {
+                answers,
+                over: false,
+                _line: self.clone(),
+            }),
+            _ => Err(LineError::Nonsense),
+        }
+    }
+
     /// Has something run, and waits for what becomes of it. `begun` is called when the executor has it.
     pub async fn execute(
         &self,
         request: Request,
         begun: impl FnOnce() + Send,
     ) -> Result<Outcome, LineError> {
-        let mut answers = self.put(Ask::Execute(request)).await?;
-        match next(&mut answers).await? {
-            (Answer::Begun, _) => begun(),
-            _ => return Err(LineError::Nonsense),
-        }
-        match next(&mut answers).await? {
-            (Answer::Outcome(outcome), _) => Ok(*outcome),
-            _ => Err(LineError::Nonsense),
-        }
+        let course = self.begin(request).await?;
+        begun();
+        course.outcome().await
     }
 
     /// Waits until the executor is gone.
@@ -114,6 +121,44 @@ impl Line {
                 Err(LineError::Unreachable(error))
             }
         }
+    }
+}
+
+/// An execution that was begun, as its asker sees it. It goes on when this is dropped.
+#[derive(Debug)]
+pub struct Course {
+    answers: UnboundedReceiver<Answered>,
+    over: bool,
+    /// It is not cut while somebody waits for this.
+    _line: Line,
+}
+
+impl Course {
+    /// What happens next; nothing after the outcome or an error. What is not asked for waits, and there
+    /// cannot be much of it: what an executor keeps of the output, and heartbeats. May be given up and
+    /// asked again without missing anything.
+    pub async fn next(&mut self) -> Option<Result<Happening, LineError>> {
+        if self.over {
+            return None;
+        }
+        let happening = match next(&mut self.answers).await {
+            Ok((Answer::Happening(happening), _)) => Ok(happening),
+            Ok(_) => Err(LineError::Nonsense),
+            Err(error) => Err(error),
+        };
+        self.over = matches!(happening, Ok(Happening::Outcome(_)) | Err(_));
+        Some(happening)
+    }
+
+    /// Waits for what becomes of it, whatever happens before.
+    pub async fn outcome(mut self) -> Result<Outcome, LineError> {
+        while let Some(happening) = self.next().await {
+            if let Happening::Outcome(outcome) = happening? {
+                return Ok(*outcome);
+            }
+        }
+        // It was taken by `next`.
+        Err(LineError::Nonsense)
     }
 }
 
@@ -162,7 +207,7 @@ impl Waiting {
 
     fn answer(&self, number: u64, answered: Answered) {
         let mut askers = self.lock();
-        let is_last = !matches!(answered.0, Ok(Answer::Begun));
+        let is_last = answered.0.as_ref().map_or(true, Answer::is_last);
         if let Some(asker) = askers.waiting.get(&number) {
             // Who no longer waits does not want to know.
             let _ = asker.send(answered);

@@ -76,6 +76,7 @@ fn request(language: Language, code: &str) -> Request {
         language,
         event: serde_json::json!({}),
         timeout_seconds: 30,
+        stream: false,
     }
 }
 

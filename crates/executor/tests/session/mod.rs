@@ -2,11 +2,13 @@
 #![allow(dead_code)] // Each test binary uses its part of it.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use sandbox_executor::protocol::{Answer, Ask, Question, Reply};
 use sandbox_executor::{Executor, Files, Link, Outcome, Request, Settings, link, serve};
 use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, keep};
 use sandbox_isolation::{Identity, Policy, Root, Runs, Status, Terminal};
@@ -154,6 +156,7 @@ pub fn request(language: Language, code: &str) -> Request {
         language,
         event: json!({}),
         timeout_seconds: 30,
+        stream: false,
     }
 }
 
@@ -167,4 +170,20 @@ pub fn returned(outcome: &Outcome) -> Value {
     let text = outcome.result.return_value.as_ref();
     let text = text.unwrap_or_else(|| panic!("nothing was returned: {outcome:?}"));
     serde_json::from_str(text).unwrap()
+}
+
+/// Puts a file into the workspace. Nobody else may be answered meanwhile.
+pub async fn upload(link: &Link, path: &str, content: &[u8]) {
+    let ask = async |ask| {
+        link.send(&Question { number: 0, ask }, &[]).await.unwrap();
+        let (reply, mut files) = link.receive::<Reply>().await.unwrap().unwrap();
+        (reply.answer.unwrap(), files.pop())
+    };
+    match ask(Ask::Write(path.into())).await {
+        (Answer::Upload(number), Some(file)) => {
+            File::from(file).write_all(content).unwrap();
+            assert_eq!(ask(Ask::Commit(number)).await.0, Answer::Done);
+        }
+        other => panic!("{other:?}"),
+    }
 }

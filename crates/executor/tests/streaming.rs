@@ -1,0 +1,212 @@
+//! What is told of an execution while it runs.
+#![allow(clippy::unwrap_used)]
+
+mod session;
+
+use std::time::Duration;
+
+use sandbox_executor::protocol::{Answer, Ask, Question, Reply};
+use sandbox_executor::{Ending, Happening, Link, Outcome, Request, Stream};
+use sandbox_model::execution::Language::{self, Javascript, Python, Shell};
+use session::{on_a_line, request, upload};
+
+/// What was told of one execution.
+#[derive(Debug, Default)]
+struct Told {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    parts: usize,
+    heartbeats: usize,
+}
+
+fn streamed(language: Language, code: &str) -> Request {
+    Request {
+        stream: true,
+        ..request(language, code)
+    }
+}
+
+async fn begin(link: &Link, request: Request) {
+    let ask = Ask::Execute(request);
+    link.send(&Question { number: 1, ask }, &[]).await.unwrap();
+    let (reply, _) = link.receive::<Reply>().await.unwrap().unwrap();
+    assert_eq!(reply.answer, Ok(Answer::Begun));
+}
+
+async fn next(link: &Link) -> Happening {
+    let (reply, _) = link.receive::<Reply>().await.unwrap().unwrap();
+    match reply.answer {
+        Ok(Answer::Happening(happening)) => happening,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn hear(link: &Link) -> (Told, Outcome) {
+    let mut told = Told::default();
+    loop {
+        match next(link).await {
+            Happening::Output { stream, bytes } => {
+                told.parts += 1;
+                match stream {
+                    Stream::Stdout => told.stdout.extend(bytes),
+                    Stream::Stderr => told.stderr.extend(bytes),
+                }
+            }
+            Happening::Heartbeat { .. } => told.heartbeats += 1,
+            Happening::Outcome(outcome) => return (told, *outcome),
+        }
+    }
+}
+
+async fn run(link: &Link, request: Request) -> (Told, Outcome) {
+    begin(link, request).await;
+    hear(link).await
+}
+
+#[test]
+fn what_is_printed_is_told_before_it_is_over() {
+    // Each prints, waits for a file, and prints again.
+    let shell = "echo one; until [ -e shell ]; do :; done; echo two >&2";
+    let python = "import os, sys\nprint('one')\nwhile not os.path.exists('python'): pass\n\
+                  print('two', file=sys.stderr)";
+    let javascript = "console.log('one'); while (!require('fs').existsSync('javascript')); \
+                      console.error('two')";
+    on_a_line(async |link| {
+        for (language, code) in [(Shell, shell), (Python, python), (Javascript, javascript)] {
+            begin(link, streamed(language, code)).await;
+            let one = Happening::Output {
+                stream: Stream::Stdout,
+                bytes: b"one\n".to_vec(),
+            };
+            assert_eq!(next(link).await, one);
+            upload(link, language.as_str(), b"").await;
+            let (told, outcome) = hear(link).await;
+            assert_eq!(
+                (&told.stdout[..], &told.stderr[..]),
+                (&b""[..], &b"two\n"[..])
+            );
+            assert_eq!(outcome.result.stdout, "one\n");
+            assert_eq!(outcome.result.stderr, "two\n");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_told_that_was_not_asked_for() {
+    on_a_line(async |link| {
+        let (told, outcome) = run(link, request(Shell, "echo one; echo two >&2")).await;
+        assert_eq!(told.parts, 0);
+        assert_eq!(outcome.result.stdout, "one\n");
+    });
+}
+
+#[test]
+fn any_bytes_are_told_as_they_are() {
+    let code = "import sys\nfor _ in range(1000):\n    sys.stdout.buffer.write(bytes(range(256)))\n    \
+                sys.stderr.buffer.write(bytes(range(255, -1, -1)))";
+    on_a_line(async |link| {
+        let (told, outcome) = run(link, streamed(Python, code)).await;
+        assert_eq!(outcome.result.exit_code, 0, "{}", outcome.result.stderr);
+        let up: Vec<u8> = (0..=255).collect();
+        let down: Vec<u8> = (0..=255).rev().collect();
+        assert!(told.stdout == up.repeat(1000) && told.stderr == down.repeat(1000));
+    });
+}
+
+#[test]
+fn of_gigabytes_the_first_is_told_and_nothing_twice() {
+    let code = "seq 1 1000000 & seq 1 1000000 >&2 & wait; head -c 1G /dev/zero";
+    on_a_line(async |link| {
+        let (told, outcome) = run(link, streamed(Shell, code)).await;
+        assert_eq!(told.stdout.len(), 1 << 20);
+        assert!(told.stdout == outcome.result.stdout.as_bytes());
+        assert!(told.stderr == outcome.result.stderr.as_bytes());
+        assert!(outcome.result.stdout_truncated && outcome.result.stderr_truncated);
+    });
+}
+
+#[test]
+fn who_is_slow_to_hear_holds_nothing_up() {
+    on_a_line(async |link| {
+        let code = "head -c 100M /dev/zero; head -c 100M /dev/zero >&2";
+        begin(link, streamed(Shell, code)).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let (told, outcome) = hear(link).await;
+        assert!(outcome.result.execution_time < 2.5, "{outcome:?}");
+        assert_eq!((told.stdout.len(), told.stderr.len()), (1 << 20, 1 << 20));
+    });
+}
+
+#[test]
+fn many_are_told_of_at_once() {
+    on_a_line(async |link| {
+        for number in 0..10 {
+            let asked = Request {
+                execution_id: format!("exec_20261116_{number:08}").parse().unwrap(),
+                ..streamed(
+                    Shell,
+                    &format!("for i in $(seq 1000); do echo {number}; done"),
+                )
+            };
+            let ask = Ask::Execute(asked);
+            link.send(&Question { number, ask }, &[]).await.unwrap();
+        }
+        let mut told = vec![Vec::new(); 10];
+        let mut over = 0;
+        while over < 10 {
+            let (reply, _) = link.receive::<Reply>().await.unwrap().unwrap();
+            let number = usize::try_from(reply.number).unwrap();
+            match reply.answer.unwrap() {
+                Answer::Begun => {}
+                Answer::Happening(Happening::Output { bytes, .. }) => told[number].extend(bytes),
+                Answer::Happening(Happening::Outcome(outcome)) => {
+                    assert_eq!(outcome.result.stdout.as_bytes(), told[number]);
+                    assert_eq!(told[number], format!("{number}\n").repeat(1000).as_bytes());
+                    over += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn streams_that_end_early_or_late_do_not_matter() {
+    on_a_line(async |link| {
+        let (told, outcome) = run(link, streamed(Shell, "echo x; exec >&- 2>&-; sleep 0.2")).await;
+        assert_eq!(
+            (&told.stdout[..], outcome.ending),
+            (&b"x\n"[..], Ending::Finished)
+        );
+        let daemon = "setsid sh -c 'while :; do echo daemon; done' & disown; echo x >&2";
+        let (told, outcome) = run(link, streamed(Shell, daemon)).await;
+        assert_eq!(
+            (&told.stderr[..], outcome.ending),
+            (&b"x\n"[..], Ending::Finished)
+        );
+        assert!(outcome.result.execution_time < 5.0);
+    });
+}
+
+#[test]
+fn one_that_goes_on_is_told_to() {
+    on_a_line(async |link| {
+        let (told, outcome) = run(link, request(Shell, "sleep 5.5")).await;
+        assert_eq!(told.heartbeats, 1, "{outcome:?}");
+        let (told, _) = run(link, request(Shell, "sleep 0.1")).await;
+        assert_eq!(told.heartbeats, 0);
+    });
+}
+
+#[test]
+fn one_that_is_ended_was_told_of_until_then() {
+    on_a_line(async |link| {
+        let asked = Request {
+            timeout_seconds: 1,
+            ..streamed(Shell, "echo here; sleep 1000")
+        };
+        let (told, outcome) = run(link, asked).await;
+        assert_eq!(told.stdout, b"here\n");
+        assert_eq!(outcome.ending, Ending::TimedOut);
+    });
+}
