@@ -39,10 +39,27 @@ impl Accounting {
 
     /// Looks; the bytes used, if they are too many. More than any disk has where they cannot be told.
     pub(crate) fn check(&mut self) -> Option<u64> {
+        let used = self.look();
+        (used > self.most).then_some(used)
+    }
+
+    /// Looks; the bytes used.
+    pub(crate) fn look(&mut self) -> u64 {
         let started = Instant::now();
         let used = used(&self.places).unwrap_or(u64::MAX);
         self.next = Instant::now() + pause(self.most.saturating_sub(used), started.elapsed());
-        (used > self.most).then_some(used)
+        used
+    }
+
+    /// Does not look, because nothing happened; the next time is as far away as it was.
+    pub(crate) fn skip(&mut self, last: u64) {
+        let pause = pause(self.most.saturating_sub(last), Duration::ZERO);
+        self.next = Instant::now() + pause;
+    }
+
+    /// How many there may be.
+    pub(crate) fn most(&self) -> u64 {
+        self.most
     }
 }
 

@@ -35,6 +35,17 @@ pub struct Prepared {
     pub umask: Mode,
     /// Limits that the process puts on itself.
     pub limits: Vec<(Resource, u64)>,
+    /// Whose turn it is when memory runs out.
+    pub turn: Turn,
+}
+
+/// Who is killed when memory runs out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Whoever has most.
+    Most,
+    /// The command and what it starts, before anybody else, however little they have.
+    First,
 }
 
 /// Becomes the command. `channel` leads to the init and closes when exec succeeds.
@@ -52,6 +63,9 @@ pub fn become_it(prepared: &Prepared, channel: BorrowedFd<'_>) -> Result<Infalli
     let directories = word.directory.iter().chain(&prepared.directories);
     enter_directory(directories).map_err(Step::Directory.failed())?;
     limit(&prepared.limits).map_err(Step::Limits.failed())?;
+    if prepared.turn == Turn::First {
+        go_first().map_err(Step::Limits.failed())?;
+    }
     own_devices().map_err(Step::Privileges.failed())?;
     let domain = domain(prepared).map_err(Step::Landlock.failed())?;
     capabilities::drop_all().map_err(Step::Privileges.failed())?;
@@ -206,6 +220,13 @@ fn limit(limits: &[(Resource, u64)]) -> io::Result<()> {
         rustix::process::setrlimit(*resource, limit)?;
     }
     Ok(())
+}
+
+/// Raises the score by which the kernel chooses to the highest there is; children inherit it. By number:
+/// links in `/proc` cannot be followed yet.
+fn go_first() -> io::Result<()> {
+    let own = rustix::process::getpid().as_raw_nonzero();
+    std::fs::write(format!("/proc/{own}/oom_score_adj"), "1000")
 }
 
 fn domain(prepared: &Prepared) -> io::Result<Domain> {

@@ -10,19 +10,22 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
-use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others};
+use sandbox_linux::cgroup::{Entrance, Group};
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, unshare};
 use sandbox_linux::message;
 use sandbox_linux::usage::{self, Usage};
+use sandbox_model::runtime::LimitsEnforced;
 
-use crate::command::Prepared;
+use crate::command::{Prepared, Turn};
 use crate::control::{self, Report};
 use crate::error::LaunchError;
 use crate::explain;
 use crate::facts;
 use crate::init::{self, Listeners, Task};
 use crate::launch::{self, Blocked, Status, namespaces, records, step};
-use crate::limits::Enforcer;
+use crate::limits::{Bounds, Enforcer};
 use crate::order::Order;
 use crate::perform::Host;
 use crate::plan;
@@ -39,13 +42,22 @@ pub enum InnerNetwork {
     Shared,
 }
 
+/// On what terms a sandbox is kept.
+#[derive(Debug)]
+pub struct Terms {
+    /// Its limits. They bind the keeper and everything in it together.
+    pub bounds: Bounds,
+    /// What of the network an inner sandbox has.
+    pub network: InnerNetwork,
+}
+
 /// A kept sandbox, as its maker sees it. It ends with this value.
 #[derive(Debug)]
 pub struct Kept {
     init: Child,
     record: Record,
     /// Holds the limits; its groups are removed when this is dropped.
-    _enforcer: Enforcer,
+    enforcer: Enforcer,
 }
 
 /// The same from the inside: makes inner sandboxes.
@@ -53,6 +65,8 @@ pub struct Kept {
 pub struct Keeper {
     policy: Policy,
     inner: Task,
+    /// Where inner sandboxes are held to a limit that the keeper is not.
+    entrance: Option<Entrance>,
 }
 
 /// An inner sandbox that waits for its command.
@@ -93,7 +107,30 @@ pub fn keep(
     passed: Vec<OwnedFd>,
     body: impl FnOnce(Keeper, Vec<OwnedFd>) -> i32,
 ) -> Result<Kept, LaunchError> {
-    let mut enforcer = Enforcer::prepare(policy)?;
+    let bounds = Bounds {
+        enforcer: Enforcer::prepare(policy)?,
+        entrance: None,
+        enforced: LimitsEnforced::default(),
+    };
+    let terms = Terms { bounds, network };
+    keep_on(policy, runs, lock, terms, passed, body)
+}
+
+/// As [`keep`], on these `terms`; the limits that `policy` has are not looked at.
+pub fn keep_on(
+    policy: &Policy,
+    runs: &Runs,
+    lock: BorrowedFd<'_>,
+    terms: Terms,
+    passed: Vec<OwnedFd>,
+    body: impl FnOnce(Keeper, Vec<OwnedFd>) -> i32,
+) -> Result<Kept, LaunchError> {
+    let Terms { bounds, network } = terms;
+    let Bounds {
+        mut enforcer,
+        entrance,
+        ..
+    } = bounds;
     let mut facts = facts::look(policy)?;
     let mutex = runs.lock_launches().map_err(records(runs))?;
     let mask = Blocked::new().map_err(step("block signals"))?;
@@ -114,12 +151,13 @@ pub fn keep(
         let own = [lock.as_fd(), theirs.as_fd()];
         let descriptors: Vec<_> = own
             .into_iter()
+            .chain(entrance.iter().map(AsFd::as_fd))
             .chain(passed.iter().map(AsFd::as_fd))
             .collect();
         if close_others(&descriptors).is_err() {
             return 1;
         }
-        let keeper = Keeper::new(policy, &task, network);
+        let keeper = Keeper::new(policy, &task, network, entrance);
         init::keep(&task, theirs, move || {
             let _lock = lock;
             body(keeper, passed)
@@ -154,7 +192,7 @@ pub fn keep(
     Ok(Kept {
         init,
         record,
-        _enforcer: enforcer,
+        enforcer,
     })
 }
 
@@ -177,6 +215,11 @@ impl Kept {
             (code, None) => Status::Exited(code.unwrap_or(0)),
         })
     }
+
+    /// The group that holds it, where there is one.
+    pub fn group(&self) -> Option<&Group> {
+        self.enforcer.group()
+    }
 }
 
 impl Drop for Kept {
@@ -188,7 +231,12 @@ impl Drop for Kept {
 }
 
 impl Keeper {
-    fn new(policy: &Policy, task: &Task, network: InnerNetwork) -> Keeper {
+    fn new(
+        policy: &Policy,
+        task: &Task,
+        network: InnerNetwork,
+        entrance: Option<Entrance>,
+    ) -> Keeper {
         let prepared = &task.prepared;
         let inner = Task {
             plan: plan::inner(&task.plan),
@@ -208,16 +256,18 @@ impl Keeper {
                 command: None,
                 filter: prepared.filter.clone(),
                 directories: prepared.directories.clone(),
-                writable: prepared.writable.clone(),
+                writable: inner_writable(&prepared.writable),
                 readable: prepared.readable.clone(),
                 mask: prepared.mask,
                 umask: prepared.umask,
                 limits: prepared.limits.clone(),
+                turn: Turn::First,
             },
         };
         Keeper {
             policy: policy.clone(),
             inner,
+            entrance,
         }
     }
 
@@ -229,7 +279,14 @@ impl Keeper {
             namespaces |= Namespaces::NEWNET;
         }
         let made = clone(namespaces, Parent::Caller, ours, || {
-            match close_others(&[theirs.as_fd()]) {
+            let enter = || match &self.entrance {
+                // A namespace too, or its processes could tell that they are in a part of something.
+                Some(entrance) => entrance
+                    .enter()
+                    .and_then(|()| unshare(Namespaces::NEWCGROUP)),
+                None => Ok(()),
+            };
+            match enter().and_then(|()| close_others(&[theirs.as_fd()])) {
                 Ok(()) => init::run(&self.inner, &theirs, None),
                 Err(_) => 1,
             }
@@ -255,6 +312,13 @@ impl Keeper {
             Report::Gone => Progress::Gone,
         })
     }
+}
+
+/// Nothing in `/proc`: who can write there can take back that it is the first to go.
+fn inner_writable(kept: &[PathBuf]) -> Vec<PathBuf> {
+    let processes = Path::new("/proc");
+    let is_other = |place: &&PathBuf| place.as_path() != processes;
+    kept.iter().filter(is_other).cloned().collect()
 }
 
 impl Ready {

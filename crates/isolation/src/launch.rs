@@ -16,7 +16,7 @@ use sandbox_linux::signal::{self, Mask};
 use sandbox_linux::{exec, message, seccomp};
 use sandbox_model::{Network, Wall};
 
-use crate::command::Prepared;
+use crate::command::{Prepared, Turn};
 use crate::control::{self, Report};
 pub use crate::error::LaunchError;
 use crate::explain;
@@ -352,6 +352,7 @@ pub(crate) fn task(
             mask: mask.before,
             umask: current_umask(),
             limits: enforcer.own(),
+            turn: Turn::Most,
         },
         plan,
     }

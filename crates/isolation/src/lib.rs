@@ -5,6 +5,7 @@
 //! execs the command. The library prints nothing and reads no environment variable.
 #![forbid(unsafe_code)]
 
+pub mod accountant;
 mod accounting;
 mod command;
 mod control;

@@ -10,13 +10,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::process::Resource;
-use sandbox_linux::cgroup::{self, Group, Limit, Version};
+use sandbox_linux::cgroup::{self, Entrance, Group, Limit, Version};
 use sandbox_model::Limits;
+use sandbox_model::runtime::LimitsEnforced;
 use serde::Serialize;
 
 use crate::accounting::Accounting;
 use crate::launch::LaunchError;
 use crate::policy::Policy;
+
+pub use sandbox_linux::cgroup::{Consumption, Ground};
 
 /// How one limit is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -126,6 +129,85 @@ fn reason(limit: Limit, error: &std::io::Error) -> String {
     }
 }
 
+/// Which limits of sandboxes that are kept can be enforced with groups on `ground`.
+pub fn enforceable(ground: &Ground) -> LimitsEnforced {
+    let held = ground.enforceable(&[Limit::Memory(1 << 30), Limit::Cpu(1000), Limit::Pids(100)]);
+    let counted = by_rlimit(Limit::Pids(1)).then_some(1);
+    enforced(&held, counted)
+}
+
+/// The limits of one that is kept, as far as the host enforces them.
+#[derive(Debug)]
+pub struct Bounds {
+    pub(crate) enforcer: Enforcer,
+    /// Where what the keeper starts is held to the limit of memory.
+    pub(crate) entrance: Option<Entrance>,
+    /// Which are.
+    pub enforced: LimitsEnforced,
+}
+
+/// Memory for the keeper itself. Who is bound by the limit cannot have it.
+const KEEPERS_OWN: u64 = 64 << 20;
+
+impl Bounds {
+    /// `limits`, held by a group called `name` on `ground`. Disk space is not held by a group: see
+    /// [`crate::accountant`].
+    pub fn on(ground: &Ground, name: &str, limits: &Limits) -> Bounds {
+        let wanted = groupable(limits).into_iter().map(|(limit, ..)| limit);
+        let mut group = ground.group(name).ok();
+        let mut entrance = None;
+        let mut held = Vec::new();
+        for limit in wanted {
+            let Some(group) = &mut group else { break };
+            let holds = match limit {
+                Limit::Memory(most) => {
+                    entrance = group.divide(limit).ok();
+                    let all = Limit::Memory(most.saturating_add(KEEPERS_OWN));
+                    entrance.is_some() && group.limit(all).is_ok()
+                }
+                limit => group.limit(limit).is_ok(),
+            };
+            held.extend(holds.then_some(limit));
+        }
+        let mut own = Vec::new();
+        let counted = limits.pids.filter(|most| {
+            let most = Limit::Pids(*most);
+            !held.contains(&most) && by_rlimit(most)
+        });
+        own.extend(counted.map(|most| (Resource::Nproc, u64::from(most))));
+        own.extend(limits.size.map(|size| file_size(size.0)));
+        let enforcer = Enforcer {
+            group,
+            grouped: held.clone(),
+            own,
+            accounting: None,
+        };
+        let mut enforced = enforced(&held, counted);
+        enforced.disk &= limits.size.is_some();
+        Bounds {
+            enforcer,
+            entrance,
+            enforced,
+        }
+    }
+}
+
+fn enforced(held: &[Limit], counted: Option<u32>) -> LimitsEnforced {
+    let by_group = |controller| held.iter().any(|limit| limit.controller() == controller);
+    LimitsEnforced {
+        cpu: by_group("cpu"),
+        memory: by_group("memory"),
+        disk: true,
+        max_processes: by_group("pids") || counted.is_some(),
+    }
+}
+
+/// No single file may be larger than everything together; the little more lets the look that follows
+/// see which limit it was.
+fn file_size(most: u64) -> (Resource, u64) {
+    (Resource::Fsize, most.saturating_add(1 << 20))
+}
+
 /// What holds the limits of one run.
 #[derive(Debug)]
 pub(crate) struct Enforcer {
@@ -193,10 +275,7 @@ impl Enforcer {
     }
 
     fn account(&mut self, places: Vec<PathBuf>, most: u64) {
-        // No single file may be larger than everything together; the little more lets the look that
-        // follows see which limit it was.
-        self.own
-            .push((Resource::Fsize, most.saturating_add(1 << 20)));
+        self.own.push(file_size(most));
         self.accounting = Some(Accounting::new(places, most));
     }
 
@@ -238,6 +317,10 @@ impl Enforcer {
     /// Looks at the size: the bytes used, if they are too many.
     pub(crate) fn over_size(&mut self) -> Option<u64> {
         self.accounting.as_mut().and_then(Accounting::check)
+    }
+
+    pub(crate) fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
     }
 
     pub(crate) fn out_of_memory(&self) -> bool {

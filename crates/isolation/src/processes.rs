@@ -1,5 +1,8 @@
 //! Processes of the host, as `/proc` tells of them.
 
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 
 /// A process inside, as seen from the host.
@@ -72,6 +75,15 @@ pub(crate) fn tree(root: i32) -> Vec<Stat> {
         next += 1;
     }
     tree
+}
+
+/// Has the process behind `pidfd` ended?
+pub(crate) fn is_gone(pidfd: BorrowedFd<'_>) -> bool {
+    let mut watched = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
+    !matches!(
+        rustix::event::poll(&mut watched, Some(&Timespec::default())),
+        Ok(0)
+    )
 }
 
 /// A process for people to read.

@@ -13,7 +13,7 @@ use sandbox_linux::clone::{Namespaces, Parent, clone};
 use sandbox_linux::{landlock, message, seccomp};
 use sandbox_model::{Network, WorkspaceMount};
 
-use crate::command::Prepared;
+use crate::command::{Prepared, Turn};
 use crate::control::{self, Report};
 use crate::explain;
 use crate::home;
@@ -180,6 +180,7 @@ fn prepare(
         mask: mask.before,
         umask: current_umask(),
         limits: enforcer.own(),
+        turn: Turn::Most,
     })
 }
 

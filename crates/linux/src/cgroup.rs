@@ -8,6 +8,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+mod ground;
+mod parts;
+mod state;
+
+pub use ground::Ground;
+pub use parts::Entrance;
+pub use state::Consumption;
+
 /// A limit, as the kernel counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
@@ -51,9 +59,11 @@ impl Hierarchy {
 }
 
 /// A group made for one run, in each hierarchy it needs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Group {
     directories: Vec<(PathBuf, Version)>,
+    /// Groups in it, where it was divided.
+    parts: Vec<PathBuf>,
 }
 
 impl Limit {
@@ -74,7 +84,6 @@ impl Limit {
             (Limit::Memory(bytes), Version::V2) => vec![
                 ("memory.max", bytes.to_string(), Need::Must),
                 ("memory.swap.max", "0".to_owned(), Need::MayLack),
-                ("memory.oom.group", "1".to_owned(), Need::MayLack),
             ],
             (Limit::Memory(bytes), Version::V1) => vec![
                 ("memory.limit_in_bytes", bytes.to_string(), Need::Must),
@@ -179,9 +188,7 @@ impl Group {
     /// Makes a group called `name` beneath the caller's own and puts `limits` on it. On an error
     /// nothing is left behind.
     pub fn make(name: &str, limits: &[Limit]) -> Result<Group, (Limit, io::Error)> {
-        let mut group = Group {
-            directories: Vec::new(),
-        };
+        let mut group = Group::default();
         for limit in limits {
             if let Err(error) = group.add(name, *limit) {
                 group.remove();
@@ -210,7 +217,10 @@ impl Group {
                 directories.push(entry);
             }
         }
-        Ok(Some(Group { directories }))
+        Ok(Some(Group {
+            directories,
+            ..Group::default()
+        }))
     }
 
     fn add(&mut self, name: &str, limit: Limit) -> io::Result<()> {
@@ -233,18 +243,19 @@ impl Group {
             }
             Err(error) => return Err(error),
         }
-        for (file, value, need) in limit.settings(version) {
-            match write(&directory.join(file), &value) {
-                Err(error) if need == Need::MayLack && lacking(&error) => {}
-                outcome => outcome?,
-            }
+        if let (Limit::Memory(_), Version::V2) = (limit, version) {
+            // A run whose memory is used up ends as a whole.
+            let _ = write(&directory.join("memory.oom.group"), "1");
         }
-        Ok(())
+        set(&directory, version, limit)
     }
 
     /// Moves a process into the group.
     pub fn place(&self, pid: i32) -> io::Result<()> {
         for (directory, _) in &self.directories {
+            let keeper = directory.join(parts::KEEPER);
+            let is_divided = self.parts.contains(&keeper);
+            let directory = if is_divided { &keeper } else { directory };
             write(&directory.join("cgroup.procs"), &pid.to_string())?;
         }
         Ok(())
@@ -264,21 +275,28 @@ impl Group {
     }
 
     /// Removes it; its processes are gone.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "version 1 tells of no event to wait for"
-    )]
     pub fn remove(&mut self) {
+        for part in self.parts.drain(..) {
+            remove_soon(&part);
+        }
         for (directory, _) in self.directories.drain(..) {
-            // The last process leaves a moment after it was waited for.
-            for _ in 0..100 {
-                match fs::remove_dir(&directory) {
-                    Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                        std::thread::sleep(std::time::Duration::from_millis(1));
-                    }
-                    _ => break,
-                }
+            remove_soon(&directory);
+        }
+    }
+}
+
+/// Removes a group whose last process is about to leave: it does a moment after it was waited for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "version 1 tells of no event to wait for"
+)]
+fn remove_soon(directory: &Path) {
+    for _ in 0..100 {
+        match fs::remove_dir(directory) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(std::time::Duration::from_millis(1));
             }
+            _ => break,
         }
     }
 }
@@ -330,6 +348,17 @@ fn delegate(home: &Path, controller: &str) {
     if !enabled.split_whitespace().any(|name| name == controller) {
         let _ = write(&file, &format!("+{controller}"));
     }
+}
+
+/// Holds the group in `directory` to `limit`.
+fn set(directory: &Path, version: Version, limit: Limit) -> io::Result<()> {
+    for (file, value, need) in limit.settings(version) {
+        match write(&directory.join(file), &value) {
+            Err(error) if need == Need::MayLack && lacking(&error) => {}
+            outcome => outcome?,
+        }
+    }
+    Ok(())
 }
 
 /// A file that this kernel or configuration does not have, or a value it cannot take.

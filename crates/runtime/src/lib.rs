@@ -10,6 +10,6 @@ mod nursery;
 pub mod spec;
 
 pub use line::{Course, Line, LineError};
-pub use local::{Ended, Local, LocalError};
+pub use local::{Ended, Local, LocalError, Raised};
 pub use nursery::Nursery;
 pub use spec::{SessionSpec, Workspace};

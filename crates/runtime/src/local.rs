@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sandbox_executor::link;
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
+use sandbox_model::runtime::{LimitsEnforced, Walls};
 use thiserror::Error;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::line::Line;
-use crate::nursery::{Notice, Nursery, Order, What};
+use crate::nursery::{Done, Notice, Nursery, Order, What};
 use crate::spec::SessionSpec;
 
 /// Why something was not done.
@@ -38,9 +39,23 @@ pub enum LocalError {
     /// The process that raises sessions is gone.
     #[error("the process that raises sessions is gone")]
     Gone,
+    /// It answers something else.
+    #[error("the process that raises sessions does not answer to what it was told")]
+    Nonsense,
     /// It cannot be told.
     #[error("cannot tell the process that raises sessions")]
     Tell(#[source] io::Error),
+}
+
+/// A session that was raised.
+#[derive(Debug, Clone)]
+pub struct Raised {
+    /// The line to its executor.
+    pub line: Line,
+    /// Which of its limits are enforced.
+    pub limits_enforced: LimitsEnforced,
+    /// Which walls it has.
+    pub walls: Walls,
 }
 
 /// A session that ended without being asked to.
@@ -64,11 +79,14 @@ struct Shared {
     askers: Mutex<Askers>,
 }
 
+/// What was done, or why not.
+type Answered = Result<Done, String>;
+
 /// Who waits for which order.
 #[derive(Debug, Default)]
 struct Askers {
     next: u64,
-    waiting: BTreeMap<u64, oneshot::Sender<Result<(), String>>>,
+    waiting: BTreeMap<u64, oneshot::Sender<Answered>>,
 }
 
 impl Local {
@@ -84,12 +102,22 @@ impl Local {
         Ok((Local { shared }, ended))
     }
 
-    /// Raises a session, new or not: the line to its executor.
-    pub async fn raise(&self, spec: SessionSpec) -> Result<Line, LocalError> {
+    /// Which limits can be enforced here.
+    pub fn enforceable(&self) -> LimitsEnforced {
+        self.shared.nursery.enforceable
+    }
+
+    /// Raises a session, new or not. A limit that cannot be enforced is none; what it has says which.
+    pub async fn raise(&self, spec: SessionSpec) -> Result<Raised, LocalError> {
         let (ours, theirs) = link::pair().map_err(LocalError::Tell)?;
         let session = spec.session_id.clone();
         match self.tell(What::Raise(spec), Some(theirs)).await? {
-            Ok(()) => Line::new(ours).map_err(LocalError::Tell),
+            Ok(Done::Raised(limits_enforced, walls)) => Ok(Raised {
+                line: Line::new(ours).map_err(LocalError::Tell)?,
+                limits_enforced,
+                walls,
+            }),
+            Ok(_) => Err(LocalError::Nonsense),
             Err(reason) => Err(LocalError::Raise { session, reason }),
         }
     }
@@ -102,17 +130,13 @@ impl Local {
     /// Ends a session and removes its workspace.
     pub async fn discard(&self, session: &SessionId) -> Result<(), LocalError> {
         let done = self.tell(What::Discard(session.clone()), None).await?;
-        done.map_err(|reason| LocalError::Discard {
+        done.map(drop).map_err(|reason| LocalError::Discard {
             session: session.clone(),
             reason,
         })
     }
 
-    async fn tell(
-        &self,
-        what: What,
-        line: Option<OwnedFd>,
-    ) -> Result<Result<(), String>, LocalError> {
+    async fn tell(&self, what: What, line: Option<OwnedFd>) -> Result<Answered, LocalError> {
         let (number, done) = self.shared.expect();
         let order = Order { number, what };
         let text = serde_json::to_vec(&order).map_err(|error| LocalError::Tell(error.into()))?;
@@ -131,7 +155,7 @@ impl Shared {
         self.askers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn expect(&self) -> (u64, oneshot::Receiver<Result<(), String>>) {
+    fn expect(&self) -> (u64, oneshot::Receiver<Answered>) {
         let (sender, done) = oneshot::channel();
         let mut askers = self.lock();
         askers.next += 1;
@@ -183,6 +207,8 @@ async fn listen(
                 Notice::Ended(session, status) => {
                     let _ = ended.send(Ended { session, status });
                 }
+                // Said before anybody listens here.
+                Notice::Ready(_) => {}
             }
         }
     }

@@ -11,18 +11,24 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::event::epoll;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use sandbox_isolation::Status;
+use sandbox_isolation::accountant::Accountant;
 use sandbox_isolation::keeper::Kept;
+use sandbox_isolation::limits::{self, Ground};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
 use sandbox_linux::identity::{self, Ids};
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
+use sandbox_model::runtime::{LimitsEnforced, Walls};
 use serde::{Deserialize, Serialize};
 
 use crate::spec::SessionSpec;
 
 mod raise;
+
+/// Pieces of control groups are called this and the nursery's pid, so that leftovers can be told.
+const GROUND: &str = "sandbox-nursery-";
 
 /// The longest message; a session's environment is the longest part of one.
 const LONGEST: usize = 128 << 10;
@@ -50,16 +56,29 @@ pub(crate) enum What {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Notice {
+    /// It is there, and can enforce these limits.
+    Ready(LimitsEnforced),
     /// What was ordered under this number is done, or could not be for this reason.
-    Done(u64, Result<(), String>),
+    Done(u64, Result<Done, String>),
     /// A session ended that nobody ended here, with this status.
     Ended(SessionId, i32),
+}
+
+/// What there is to say of something done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Done {
+    /// Nothing.
+    Plain,
+    /// A session was raised, and has these.
+    Raised(LimitsEnforced, Walls),
 }
 
 /// The nursery, as the server sees it.
 #[derive(Debug)]
 pub struct Nursery {
     pub(crate) socket: OwnedFd,
+    pub(crate) enforceable: LimitsEnforced,
     process: Child,
 }
 
@@ -73,9 +92,12 @@ impl Nursery {
         if let Some(user) = user {
             std::os::unix::fs::chown(&root, Some(user.user), Some(user.group))?;
         }
+        Ground::sweep(GROUND);
         let (process, socket) = clone(Namespaces::empty(), Parent::Caller, ours, || {
             let run = || -> io::Result<()> {
                 close_others(&[theirs.as_fd()])?;
+                let mut ground = Ground::take(&ground_of(rustix::process::getpid()), user);
+                ground.enter();
                 if let Some(user) = user {
                     identity::become_user(user)?;
                 }
@@ -83,18 +105,39 @@ impl Nursery {
                 if message::abandoned(&theirs) {
                     leave(1);
                 }
-                At::new(root, theirs)?.work()
+                At::new(root, theirs, ground)?.work()
             };
             i32::from(run().is_err())
         })?;
-        Ok(Nursery { socket, process })
+        let mut nursery = Nursery {
+            socket,
+            enforceable: LimitsEnforced::default(),
+            process,
+        };
+        let mut bytes = [0; 1 << 10];
+        let (length, _) = message::receive(&nursery.socket, &mut bytes)?;
+        match serde_json::from_slice(&bytes[..length]) {
+            Ok(Notice::Ready(enforceable)) => nursery.enforceable = enforceable,
+            _ => {
+                return Err(io::Error::other(
+                    "the process that raises sessions does not start",
+                ));
+            }
+        }
+        Ok(nursery)
     }
+}
+
+fn ground_of(nursery: Pid) -> String {
+    format!("{GROUND}{}", nursery.as_raw_nonzero())
 }
 
 impl Drop for Nursery {
     fn drop(&mut self) {
         self.process.kill();
         let _ = self.process.wait();
+        // Every session ends with it, but each in its own time.
+        Ground::give_up(&ground_of(self.process.pid));
     }
 }
 
@@ -103,6 +146,8 @@ struct At {
     root: PathBuf,
     socket: OwnedFd,
     epoll: OwnedFd,
+    ground: Ground,
+    accountant: Accountant,
     kept: BTreeMap<SessionId, Kept>,
     /// Whose end is told under which number. No number is used twice: an end may be told when the
     /// session is another already.
@@ -114,7 +159,7 @@ struct At {
 const SOCKET: u64 = u64::MAX;
 
 impl At {
-    fn new(root: PathBuf, socket: OwnedFd) -> io::Result<At> {
+    fn new(root: PathBuf, socket: OwnedFd, ground: Ground) -> io::Result<At> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(SOCKET);
         epoll::add(&epoll, &socket, data, epoll::EventFlags::IN)?;
@@ -122,6 +167,8 @@ impl At {
             root,
             socket,
             epoll,
+            ground,
+            accountant: Accountant::start()?,
             kept: BTreeMap::new(),
             watched: BTreeMap::new(),
             next: 0,
@@ -130,6 +177,7 @@ impl At {
 
     /// Until the server is gone.
     fn work(mut self) -> io::Result<()> {
+        self.say(&Notice::Ready(limits::enforceable(&self.ground)))?;
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
@@ -169,23 +217,30 @@ impl At {
             What::Raise(spec) => self.raise(&spec, line),
             What::End(id) => {
                 self.end(&id);
-                Ok(())
+                Ok(Done::Plain)
             }
             What::Discard(id) => {
                 self.end(&id);
-                raise::discard(&self.root, &id)
+                raise::discard(&self.root, &id).map(|()| Done::Plain)
             }
         };
         self.say(&Notice::Done(order.number, done))
     }
 
-    fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<(), String> {
+    fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<Done, String> {
         let line = line.ok_or("no line came with the order")?;
         let id = spec.session_id.clone();
         if self.kept.contains_key(&id) {
             return Err("it is raised already".to_owned());
         }
-        let kept = raise::raise(&self.root, spec, line)?;
+        let raise::Raised {
+            kept,
+            limits_enforced,
+            walls,
+            layer,
+        } = raise::raise(&self.root, &self.ground, spec, line)?;
+        let watched = self.accountant.watch(&kept, layer, spec.resources.disk.0);
+        watched.map_err(|error| format!("cannot watch its disk space: {error}"))?;
         self.next += 1;
         let key = self.next;
         let data = epoll::EventData::new_u64(key);
@@ -193,7 +248,7 @@ impl At {
             .map_err(|error| error.to_string())?;
         self.watched.insert(key, id.clone());
         self.kept.insert(id, kept);
-        Ok(())
+        Ok(Done::Raised(limits_enforced, walls))
     }
 
     fn end(&mut self, id: &SessionId) {

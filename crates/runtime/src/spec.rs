@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use sandbox_model::Limits;
 use sandbox_model::id::SessionId;
+use sandbox_model::resources::Resources;
+use sandbox_model::session::SessionNetwork;
+use sandbox_model::size::ByteSize;
 use serde::{Deserialize, Serialize};
 
 /// A session to be hosted.
@@ -15,6 +19,28 @@ pub struct SessionSpec {
     pub workspace: Workspace,
     /// What its code finds in its environment.
     pub env_vars: BTreeMap<String, String>,
+    /// What it may use, all of its executions together.
+    pub resources: Resources,
+    /// What of the network its code may reach.
+    pub network: SessionNetwork,
+}
+
+impl SessionSpec {
+    /// Its resources as the engine's limits.
+    pub(crate) fn limits(&self) -> Limits {
+        let Resources {
+            cpu,
+            memory,
+            disk,
+            max_processes,
+        } = self.resources;
+        Limits {
+            memory: Some(ByteSize(memory.0)),
+            cpu_millis: Some(cpu.0),
+            pids: Some(max_processes),
+            size: Some(ByteSize(disk.0)),
+        }
+    }
 }
 
 /// What a workspace starts from.

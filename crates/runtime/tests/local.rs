@@ -1,100 +1,23 @@
 //! Sessions on this machine, raised by a server that is root and belonging to the user `tester`.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
+mod server;
+
 use std::fs::File;
 use std::io::{Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sandbox_executor::protocol::{Answer, Ask};
-use sandbox_executor::{Ending, Outcome, Request};
-use sandbox_linux::clone::{Namespaces, Parent, clone};
-use sandbox_linux::identity::Ids;
+use sandbox_executor::{Ending, Request};
 use sandbox_model::execution::Language;
-use sandbox_model::id::SessionId;
-use sandbox_runtime::{Ended, Line, LineError, Local, Nursery, SessionSpec, Workspace};
-use tokio::sync::mpsc::UnboundedReceiver;
-
-type Ends = UnboundedReceiver<Ended>;
-
-fn tester() -> Ids {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap();
-    let line = users.lines().find(|line| line.starts_with("tester:"));
-    let line = line.expect("the user `tester` (useradd tester)");
-    let fields: Vec<&str> = line.split(':').collect();
-    Ids {
-        user: fields[2].parse().unwrap(),
-        group: fields[3].parse().unwrap(),
-    }
-}
-
-/// Does `body` as a server that was just started, with its state in a directory.
-fn served(body: impl AsyncFn(&Path, Local, Ends)) {
-    let directory = tempfile::tempdir().unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(directory.path(), open).unwrap();
-    let state = directory.path().join("state");
-    assert_eq!(serve(&state, &body), Some(0));
-}
-
-/// One life of a server: its exit status.
-fn serve(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i32> {
-    let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let nursery = Nursery::start(state, Some(tester())).unwrap();
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            runtime.block_on(async {
-                let (local, ends) = Local::new(nursery).unwrap();
-                body(state, local, ends).await;
-            });
-        }));
-        i32::from(outcome.is_err())
-    })
-    .unwrap();
-    child.wait().unwrap().exit_status()
-}
-
-fn id(letter: char) -> SessionId {
-    let letters: String = std::iter::repeat_n(letter, 16).collect();
-    format!("sess_{letters}").parse().unwrap()
-}
-
-fn spec(letter: char) -> SessionSpec {
-    SessionSpec {
-        session_id: id(letter),
-        workspace: Workspace::Empty,
-        env_vars: BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]),
-    }
-}
-
-fn request(language: Language, code: &str) -> Request {
-    Request {
-        execution_id: "exec_20261116_abcdefgh".parse().unwrap(),
-        code: code.to_owned(),
-        language,
-        event: serde_json::json!({}),
-        timeout_seconds: 30,
-        stream: false,
-    }
-}
-
-async fn shell(line: &Line, code: &str) -> Outcome {
-    let outcome = line.execute(request(Language::Shell, code), || {}).await;
-    outcome.unwrap()
-}
-
-async fn printed(line: &Line, code: &str) -> String {
-    let outcome = shell(line, code).await;
-    assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
-    outcome.result.stdout.trim_end().to_owned()
-}
+use sandbox_runtime::{LineError, Local, SessionSpec, Workspace};
+use server::{Ends, id, printed, request, serve, served, shell, spec};
 
 #[test]
 fn a_session_runs_code_as_nobody_in_particular() {
     served(async |_, local, _| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         assert_eq!(
             printed(&line, "id -u; pwd; echo $GREETING").await,
             "1000\n/workspace\nhello"
@@ -116,10 +39,10 @@ fn a_workspace_outlives_its_session_and_its_server() {
     std::fs::set_permissions(directory.path(), open).unwrap();
     let state = directory.path().join("state");
     let first = serve(&state, &async |_: &Path, local: Local, _: Ends| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         printed(&line, "echo kept > kept; mkdir d; echo deep > d/file").await;
         local.end(&id('a')).await.unwrap();
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         assert_eq!(
             printed(&line, "cat kept d/file; echo more >> kept").await,
             "kept\ndeep"
@@ -127,11 +50,11 @@ fn a_workspace_outlives_its_session_and_its_server() {
         // It ends with this server.
     });
     let second = serve(&state, &async |_: &Path, local: Local, _: Ends| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         assert_eq!(printed(&line, "cat kept").await, "kept\nmore");
         local.discard(&id('a')).await.unwrap();
         local.discard(&id('a')).await.unwrap();
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         assert_eq!(printed(&line, "ls -A").await, "");
     });
     assert_eq!((first, second), (Some(0), Some(0)));
@@ -140,8 +63,8 @@ fn a_workspace_outlives_its_session_and_its_server() {
 #[test]
 fn sessions_do_not_see_each_other() {
     served(async |state, local, _| {
-        let one = local.raise(spec('a')).await.unwrap();
-        let other = local.raise(spec('b')).await.unwrap();
+        let one = local.raise(spec('a')).await.unwrap().line;
+        let other = local.raise(spec('b')).await.unwrap().line;
         printed(&one, "echo secret > secret").await;
         assert_eq!(
             printed(&other, "ls -A; echo /proc/[0-9]*").await,
@@ -163,7 +86,7 @@ fn a_session_may_start_from_a_copy_of_a_directory() {
             workspace: Workspace::Source(source.clone()),
             ..spec('a')
         };
-        let line = local.raise(with).await.unwrap();
+        let line = local.raise(with).await.unwrap().line;
         assert_eq!(printed(&line, "cat file").await, "original");
         let missing = SessionSpec {
             workspace: Workspace::Source(source.join("missing")),
@@ -177,7 +100,7 @@ fn a_session_may_start_from_a_copy_of_a_directory() {
 #[test]
 fn files_are_handed_over() {
     served(async |_, local, _| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         let (answer, file) = line.ask(Ask::Write("in/data".into())).await.unwrap();
         let Answer::Upload(number) = answer else {
             panic!("{answer:?}");
@@ -201,7 +124,7 @@ fn files_are_handed_over() {
 #[test]
 fn many_ask_at_once_and_each_gets_its_answer() {
     served(async |_, local, _| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         let mut all = tokio::task::JoinSet::new();
         for number in 0..20 {
             let line = line.clone();
@@ -217,7 +140,7 @@ fn many_ask_at_once_and_each_gets_its_answer() {
 #[test]
 fn an_executor_that_is_killed_is_told_of() {
     served(async |state, local, mut ends| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         let waiting = tokio::spawn({
             let line = line.clone();
             async move {
@@ -237,7 +160,7 @@ fn an_executor_that_is_killed_is_told_of() {
         let outcome = waiting.await.unwrap();
         assert!(matches!(outcome, Err(LineError::Cut)), "{outcome:?}");
         // It can be raised again.
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         assert_eq!(printed(&line, "echo on").await, "on");
     });
 }
@@ -245,7 +168,7 @@ fn an_executor_that_is_killed_is_told_of() {
 #[test]
 fn a_session_ends_when_nobody_is_left_to_ask() {
     served(async |_, local, mut ends| {
-        drop(local.raise(spec('a')).await.unwrap());
+        drop(local.raise(spec('a')).await.unwrap().line);
         let ended = ends.recv().await.unwrap();
         assert_eq!((ended.session, ended.status), (id('a'), 0));
     });
@@ -259,7 +182,7 @@ fn everything_ends_with_the_server_whatever_ends_it() {
     let state = directory.path().join("state");
     let keeper = directory.path().join("keeper");
     let life = serve(&state, &async |state: &Path, local: Local, _: Ends| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         printed(&line, "sleep 1000 & echo").await;
         let runs = state.join(format!("sandboxes/{}/runs", id('a')));
         let names = std::fs::read_dir(runs).unwrap();
@@ -294,7 +217,7 @@ fn the_server_after_one_that_was_killed_need_not_wait() {
             if life % 4 == 3 {
                 local.discard(&id('a')).await.unwrap();
             }
-            let line = local.raise(spec('a')).await.unwrap();
+            let line = local.raise(spec('a')).await.unwrap().line;
             let lives = printed(&line, "echo >> lives; wc -l < lives").await;
             assert_eq!(
                 lives,
@@ -315,7 +238,7 @@ fn the_server_after_one_that_was_killed_need_not_wait() {
 #[test]
 fn orders_for_one_session_are_answered_each_for_itself() {
     served(async |_, local, mut ends| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         let (again, other) = tokio::join!(local.raise(spec('a')), local.raise(spec('b')));
         let refused = again.unwrap_err().to_string();
         assert!(refused.contains("already"), "{refused}");
@@ -329,14 +252,14 @@ fn orders_for_one_session_are_answered_each_for_itself() {
         line.cut().await;
         // Who was ended by an order did not end by itself; the other goes on.
         assert!(ends.try_recv().is_err());
-        assert_eq!(printed(&other.unwrap(), "echo on").await, "on");
+        assert_eq!(printed(&other.unwrap().line, "echo on").await, "on");
     });
 }
 
 #[test]
 fn a_timeout_is_told_as_such() {
     served(async |_, local, _| {
-        let line = local.raise(spec('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         let asked = Request {
             timeout_seconds: 1,
             ..request(Language::Shell, "sleep 1000")

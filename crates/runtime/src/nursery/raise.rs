@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandbox_executor::{Executor, Files, Link, Settings, serve};
-use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, keep};
+use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, Terms, keep_on};
+use sandbox_isolation::limits::{Bounds, Ground};
 use sandbox_isolation::{Identity, Policy, Root as Filesystem, Runs, Terminal};
 use sandbox_linux::identity::Ids;
 use sandbox_model::id::SessionId;
+use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::{BackendChoice, WorkspaceMount};
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::root::{CreateRequest, Root};
@@ -40,8 +42,23 @@ const EMPTY: &str = "empty";
 /// The directory of all workspaces.
 const SANDBOXES: &str = "sandboxes";
 
-/// Raises the session that `spec` describes, in `root`. `line` is its executor's.
-pub(super) fn raise(root: &Path, spec: &SessionSpec, line: OwnedFd) -> Result<Kept, String> {
+/// A session that is there.
+pub(super) struct Raised {
+    pub(super) kept: Kept,
+    pub(super) limits_enforced: LimitsEnforced,
+    pub(super) walls: Walls,
+    /// Where what is written in its workspace goes.
+    pub(super) layer: PathBuf,
+}
+
+/// Raises the session that `spec` describes, in `root`, with its control group on `ground`. `line` is its
+/// executor's.
+pub(super) fn raise(
+    root: &Path,
+    ground: &Ground,
+    spec: &SessionSpec,
+    line: OwnedFd,
+) -> Result<Raised, String> {
     let sandbox = workspace(root, spec)?;
     let runs = end_orphans(&sandbox)?;
     let lock = sandbox.lock_shared().map_err(chain)?;
@@ -51,16 +68,29 @@ pub(super) fn raise(root: &Path, spec: &SessionSpec, line: OwnedFd) -> Result<Ke
         Some(line) => i32::from(attend(keeper, line, env).is_err()),
         None => 1,
     };
-    let descriptor = lock.fd.as_fd();
-    keep(
-        &policy,
-        &runs,
-        descriptor,
-        InnerNetwork::Own,
-        vec![line],
-        body,
-    )
-    .map_err(chain)
+    let bounds = Bounds::on(ground, spec.session_id.as_str(), &spec.limits());
+    let limits_enforced = bounds.enforced;
+    let terms = Terms {
+        bounds,
+        network: InnerNetwork::Own,
+    };
+    let kept = keep_on(&policy, &runs, lock.fd.as_fd(), terms, vec![line], body);
+    Ok(Raised {
+        kept: kept.map_err(chain)?,
+        limits_enforced,
+        walls: walls(),
+        layer: policy.layer,
+    })
+}
+
+/// What stands between a session and everything else, for people.
+fn walls() -> Walls {
+    Walls {
+        between_sessions: "namespaces".to_owned(),
+        executor: "PID namespace and mounts".to_owned(),
+        between_executions: "fresh namespaces".to_owned(),
+        network: "loopback, of each execution alone".to_owned(),
+    }
 }
 
 /// Removes a session's workspace; it is no error when there is none.

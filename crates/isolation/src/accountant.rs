@@ -1,0 +1,222 @@
+//! Whoever watches the disk space of many sandboxes that are kept.
+//!
+//! A run has a launcher that waits for it and looks at its layer meanwhile. Who keeps many sandboxes has
+//! no time for that, so one process beside it looks at all of them. It looks when something ran since it
+//! last did, more often the closer a sandbox is to its limit; and when one has grown beyond, it kills
+//! everything that runs in it. The keeper stays, so that what is too much can be removed.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use rustix::event::{Timespec, epoll};
+use rustix::process::{Pid, Signal};
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
+use sandbox_linux::message;
+use serde::{Deserialize, Serialize};
+
+use crate::accounting::Accounting;
+use crate::keeper::Kept;
+use crate::processes;
+
+/// The accountant, as its starter sees it. It ends with this value.
+#[derive(Debug)]
+pub struct Accountant {
+    socket: OwnedFd,
+    process: Child,
+}
+
+/// What it is told. The keeper's pidfd comes along.
+#[derive(Debug, Serialize, Deserialize)]
+struct Watch {
+    keeper: i32,
+    layer: PathBuf,
+    most: u64,
+    /// A file whose text changes when something in the sandbox runs; none where it must be assumed to.
+    clock: Option<PathBuf>,
+}
+
+const LONGEST: usize = 16 << 10;
+
+impl Accountant {
+    /// Starts it. Must be called while the process has a single thread.
+    pub fn start() -> io::Result<Accountant> {
+        let (ours, theirs) = message::pair()?;
+        let (process, socket) = clone(Namespaces::empty(), Parent::Caller, ours, || {
+            let work = || -> io::Result<()> {
+                close_others(&[theirs.as_fd()])?;
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                if message::abandoned(&theirs) {
+                    leave(1);
+                }
+                Books::open(theirs)?.keep()
+            };
+            i32::from(work().is_err())
+        })?;
+        Ok(Accountant { socket, process })
+    }
+
+    /// Watches that `layer`, where what is written in `kept` goes, does not grow beyond `most` bytes, for
+    /// as long as the keeper lives.
+    pub fn watch(&self, kept: &Kept, layer: PathBuf, most: u64) -> io::Result<()> {
+        let watch = Watch {
+            keeper: kept.pid(),
+            layer,
+            most,
+            clock: kept.group().and_then(|group| group.clock()),
+        };
+        let text = serde_json::to_vec(&watch)?;
+        message::send(&self.socket, &text, &[kept.pidfd()])
+    }
+}
+
+impl Drop for Accountant {
+    fn drop(&mut self) {
+        self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// All that is watched.
+struct Books {
+    socket: OwnedFd,
+    epoll: OwnedFd,
+    accounts: BTreeMap<u64, Account>,
+    next: u64,
+}
+
+/// One sandbox.
+struct Account {
+    keeper: i32,
+    pidfd: OwnedFd,
+    accounting: Accounting,
+    /// How much there was.
+    last: u64,
+    clock: Option<PathBuf>,
+    /// What the clock said before that was looked at.
+    time: Option<Vec<u8>>,
+}
+
+/// What epoll says of the socket.
+const SOCKET: u64 = u64::MAX;
+
+impl Books {
+    fn open(socket: OwnedFd) -> io::Result<Books> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(SOCKET);
+        epoll::add(&epoll, &socket, data, epoll::EventFlags::IN)?;
+        Ok(Books {
+            socket,
+            epoll,
+            accounts: BTreeMap::new(),
+            next: 0,
+        })
+    }
+
+    /// Until whoever started it is gone.
+    fn keep(mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            events.clear();
+            let timeout = self.timeout();
+            let room = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, room, timeout.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                let epoll::Event { data, .. } = *event;
+                match data.u64() {
+                    SOCKET if !self.enter()? => return Ok(()),
+                    SOCKET => {}
+                    ended => drop(self.accounts.remove(&ended)),
+                }
+            }
+            let now = Instant::now();
+            for account in self.accounts.values_mut() {
+                if account.accounting.next() <= now {
+                    account.check();
+                }
+            }
+        }
+    }
+
+    /// Until the next account is due.
+    fn timeout(&self) -> Option<Timespec> {
+        let due = self
+            .accounts
+            .values()
+            .map(|account| account.accounting.next());
+        let left = due.min()?.saturating_duration_since(Instant::now());
+        Some(Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        })
+    }
+
+    /// Takes one in; `false` when there will be none any more.
+    fn enter(&mut self) -> io::Result<bool> {
+        let mut bytes = vec![0; LONGEST];
+        let (length, mut descriptors) = message::receive(&self.socket, &mut bytes)?;
+        if length == 0 {
+            return Ok(false);
+        }
+        let watch: Watch = serde_json::from_slice(&bytes[..length])?;
+        let Some(pidfd) = descriptors.pop() else {
+            return Ok(true);
+        };
+        self.next += 1;
+        let data = epoll::EventData::new_u64(self.next);
+        epoll::add(&self.epoll, &pidfd, data, epoll::EventFlags::IN)?;
+        let account = Account::new(watch, pidfd);
+        self.accounts.insert(self.next, account);
+        Ok(true)
+    }
+}
+
+impl Account {
+    fn new(watch: Watch, pidfd: OwnedFd) -> Account {
+        Account {
+            keeper: watch.keeper,
+            pidfd,
+            accounting: Accounting::new(vec![watch.layer], watch.most),
+            last: 0,
+            clock: watch.clock,
+            time: None,
+        }
+    }
+
+    fn check(&mut self) {
+        let clock = self.clock.as_ref();
+        let time = clock.and_then(|clock| std::fs::read(clock).ok());
+        if time.is_some() && time == self.time {
+            return self.accounting.skip(self.last);
+        }
+        let used = self.accounting.look();
+        self.time = time;
+        let most = self.accounting.most();
+        // Who is over the limit may run to free space. But every one that is caught growing has grown a
+        // little, and many of them a lot: from some point on nothing runs at all.
+        let grows = used > self.last;
+        if used > most && (grows || used > most.saturating_add(most / 8)) {
+            self.end_all();
+        }
+        self.last = used;
+    }
+
+    /// Kills every inner sandbox by its init, and with it everything inside.
+    fn end_all(&self) {
+        let inside = processes::tree(self.keeper);
+        // With the descriptor in hand: where the keeper is not gone, the number is its own.
+        if processes::is_gone(self.pidfd.as_fd()) {
+            return;
+        }
+        for inner in inside.iter().filter(|stat| stat.parent == self.keeper) {
+            if let Some(pid) = Pid::from_raw(inner.pid) {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}

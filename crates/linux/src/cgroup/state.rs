@@ -1,0 +1,176 @@
+//! What goes on in a group: who is in it, what it uses, and stopping it where it is.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::{Group, Limit, Version, set, write};
+
+/// What a group uses. What its hierarchies do not count is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Consumption {
+    /// Bytes of memory, with the files it has read and written as far as they are in memory.
+    pub memory: Option<u64>,
+    /// Time of processors since it was made.
+    pub cpu: Option<Duration>,
+    /// Processes and threads.
+    pub tasks: Option<u64>,
+}
+
+/// How long everybody may take to stop.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl Group {
+    /// Holds it to `limit`; an error where none of its hierarchies can.
+    pub fn limit(&self, limit: Limit) -> io::Result<()> {
+        let (directory, version) = self.holder(limit)?;
+        set(directory, version, limit)
+    }
+
+    /// The hierarchy that can hold it.
+    pub(super) fn holder(&self, limit: Limit) -> io::Result<(&Path, Version)> {
+        let holds = |(directory, version): &&(PathBuf, Version)| {
+            let settings = limit.settings(*version);
+            let file = settings.first().map(|(file, ..)| *file);
+            file.is_some_and(|file| directory.join(file).exists())
+        };
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "no such controller");
+        let found = self.directories.iter().find(holds).ok_or_else(missing)?;
+        Ok((&found.0, found.1))
+    }
+
+    /// What it uses.
+    pub fn consumption(&self) -> Consumption {
+        let number = |file: &str| self.read(file)?.trim().parse().ok();
+        // In version 1 there is a file of that name, too, that tells of something else.
+        let microseconds = || {
+            let mut texts = self.directories.iter();
+            texts.find_map(|(directory, _)| {
+                let text = fs::read_to_string(directory.join("cpu.stat")).ok()?;
+                let line = text
+                    .lines()
+                    .find_map(|line| line.strip_prefix("usage_usec "))?;
+                line.trim().parse().ok().map(Duration::from_micros)
+            })
+        };
+        Consumption {
+            memory: number("memory.current").or_else(|| number("memory.usage_in_bytes")),
+            cpu: microseconds().or_else(|| number("cpuacct.usage").map(Duration::from_nanos)),
+            tasks: number("pids.current").or_else(|| {
+                let tasks = self.read("cgroup.threads").or_else(|| self.read("tasks"));
+                tasks.map(|tasks| tasks.lines().count() as u64)
+            }),
+        }
+    }
+
+    /// A file whose text is another whenever somebody in it ran.
+    pub fn clock(&self) -> Option<PathBuf> {
+        let files = ["cpuacct.usage", "cpu.stat"].into_iter();
+        let paths = files.flat_map(|file| self.directories.iter().map(move |(d, _)| d.join(file)));
+        // In version 1 there is a file of the second name that tells of something else.
+        let tells = |path: &PathBuf| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            path.ends_with("cpuacct.usage") && !text.is_empty() || text.starts_with("usage_usec ")
+        };
+        { paths }.find(tells)
+    }
+
+    /// Whoever is in it.
+    pub fn processes(&self) -> Vec<i32> {
+        match self.directories.first() {
+            Some((directory, _)) => processes(directory),
+            None => Vec::new(),
+        }
+    }
+
+    /// Can [`Group::freeze`] stop it?
+    pub fn can_freeze(&self) -> bool {
+        self.freezer().is_some()
+    }
+
+    /// Stops everybody in it where they are, and waits until they have. In version 2 they can still be
+    /// killed; in version 1 they must be let go for that.
+    pub fn freeze(&self) -> io::Result<()> {
+        match self.freezer() {
+            Some((directory, Version::V2)) => {
+                write(&directory.join("cgroup.freeze"), "1")?;
+                await_frozen(directory)
+            }
+            Some((directory, Version::V1)) => {
+                let state = directory.join("freezer.state");
+                write(&state, "FROZEN")?;
+                let begin = Instant::now();
+                // Looking is what makes the kernel look.
+                while fs::read_to_string(&state)?.trim() != "FROZEN" {
+                    if begin.elapsed() > PATIENCE {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                    std::thread::yield_now();
+                }
+                Ok(())
+            }
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self) -> io::Result<()> {
+        match self.freezer() {
+            Some((directory, Version::V2)) => write(&directory.join("cgroup.freeze"), "0"),
+            Some((directory, Version::V1)) => write(&directory.join("freezer.state"), "THAWED"),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The hierarchy that can, version 2 where there is the choice.
+    fn freezer(&self) -> Option<(&Path, Version)> {
+        let with = |file: &str| {
+            let mut directories = self.directories.iter();
+            let found = directories.find(|(directory, _)| directory.join(file).exists());
+            found.map(|(directory, version)| (directory.as_path(), *version))
+        };
+        with("cgroup.freeze").or_else(|| with("freezer.state"))
+    }
+
+    fn read(&self, file: &str) -> Option<String> {
+        let mut directories = self.directories.iter();
+        directories.find_map(|(directory, _)| fs::read_to_string(directory.join(file)).ok())
+    }
+}
+
+/// Whoever is in the group at `directory`.
+pub(super) fn processes(directory: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn await_frozen(directory: &Path) -> io::Result<()> {
+    let events = fs::File::open(directory.join("cgroup.events"))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // Through the descriptor that is waited on: what it has read is what has not changed since.
+        let mut text = [0; 256];
+        let length = rustix::io::pread(&events, &mut text, 0)?;
+        let mut lines = text[..length].split(|byte| *byte == b'\n');
+        if lines.any(|line| line == b"frozen 1") {
+            return Ok(());
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let mut watched = [PollFd::from_borrowed_fd(events.as_fd(), PollFlags::PRI)];
+        match rustix::event::poll(&mut watched, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What a session may use up, and what becomes of code that wants more.
+#![allow(clippy::unwrap_used)]
+
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sandbox_executor::protocol::{Answer, Ask};
+use sandbox_executor::{Ending, Request};
+use sandbox_model::execution::Language;
+use sandbox_model::resources::{Cpu, Quantity, Resources};
+use sandbox_model::runtime::LimitsEnforced;
+use sandbox_runtime::{Line, Local, SessionSpec};
+use server::{Ends, id, printed, request, serve, served, served_by_tester, shell, spec};
+
+const ALL: LimitsEnforced = LimitsEnforced {
+    cpu: true,
+    memory: true,
+    disk: true,
+    max_processes: true,
+};
+
+fn with(letter: char, change: impl FnOnce(&mut Resources)) -> SessionSpec {
+    let mut spec = spec(letter);
+    change(&mut spec.resources);
+    spec
+}
+
+async fn answers(line: &Line) {
+    line.ask(Ask::Ping).await.unwrap();
+    assert_eq!(printed(line, "echo on").await, "on");
+}
+
+/// How many processes code can have at once.
+async fn started(line: &Line) -> u32 {
+    let code = "import subprocess
+started = 0
+try:
+    for _ in range(200):
+        subprocess.Popen(['sleep', '1000'])
+        started += 1
+except OSError:
+    pass
+print(started)";
+    let outcome = line.execute(request(Language::Python, code), || {}).await;
+    outcome.unwrap().result.stdout.trim().parse().unwrap()
+}
+
+#[test]
+fn a_server_that_is_root_enforces_every_limit_though_its_sessions_have_no_power() {
+    served(async |_, local, _| {
+        assert_eq!(local.enforceable(), ALL);
+        let raised = local.raise(spec('a')).await.unwrap();
+        assert_eq!(raised.limits_enforced, ALL);
+        assert_eq!(raised.walls.between_sessions, "namespaces");
+        answers(&raised.line).await;
+    });
+}
+
+#[test]
+fn an_ordinary_users_server_says_what_it_cannot_enforce_and_raises_all_the_same() {
+    served_by_tester(async |_, local, _| {
+        let enforceable = local.enforceable();
+        assert!(enforceable.disk && enforceable.max_processes);
+        let raised = local.raise(spec('a')).await.unwrap();
+        assert_eq!(raised.limits_enforced, enforceable);
+        answers(&raised.line).await;
+    });
+}
+
+#[test]
+fn code_that_eats_memory_is_killed_and_nobody_else() {
+    served(async |_, local, _| {
+        let small = with('a', |resources| resources.memory = Quantity(64 << 20));
+        let line = local.raise(small).await.unwrap().line;
+        let waiting = tokio::spawn({
+            let line = line.clone();
+            async move { shell(&line, "while [ ! -e go ]; do sleep 0.05; done; echo still").await }
+        });
+        let code = request(
+            Language::Python,
+            "x = []\nwhile True: x.append(bytearray(1 << 20))",
+        );
+        let outcome = line.execute(code, || {}).await.unwrap();
+        assert_eq!(outcome.result.exit_code, 128 + 9, "{outcome:?}");
+        assert!(outcome.result.metrics.peak_memory_mb < 100.0);
+        answers(&line).await;
+        printed(&line, "echo > go").await;
+        assert_eq!(waiting.await.unwrap().result.stdout, "still\n");
+    });
+}
+
+#[test]
+fn many_small_ones_that_eat_memory_together_do_not_outlive_the_executor() {
+    served(async |_, local, mut ends| {
+        let small = with('a', |resources| {
+            resources.memory = Quantity(48 << 20);
+            resources.max_processes = 500;
+        });
+        let line = local.raise(small).await.unwrap().line;
+        // Each less than the executor has, and as unlikely to be killed as it can make itself.
+        let code = "for i in $(seq 300); do
+                (echo 0 > /proc/self/oom_score_adj; sleep 1000) 2>/dev/null &
+            done; wait";
+        let asked = Request {
+            timeout_seconds: 3,
+            ..request(Language::Shell, code)
+        };
+        let outcome = line.execute(asked, || {}).await.unwrap();
+        assert_ne!(outcome.result.exit_code, 0, "{outcome:?}");
+        answers(&line).await;
+        assert!(ends.try_recv().is_err());
+    });
+}
+
+#[test]
+fn memory_in_files_of_the_moment_counts_and_comes_back() {
+    served(async |_, local, _| {
+        let small = with('a', |resources| resources.memory = Quantity(64 << 20));
+        let line = local.raise(small).await.unwrap().line;
+        for place in ["/tmp", "/dev/shm", "/run", "/var/tmp"] {
+            let code = format!("head -c 200M /dev/zero > {place}/large");
+            let outcome = shell(&line, &code).await;
+            assert_ne!(outcome.result.exit_code, 0, "{place}: {outcome:?}");
+            answers(&line).await;
+        }
+    });
+}
+
+#[test]
+fn a_fork_bomb_meets_its_limit_and_the_session_still_answers() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        let bomb = Request {
+            timeout_seconds: 2,
+            ..request(Language::Shell, "b() { b | b & b | b; }; b; sleep 1000")
+        };
+        let bombing = tokio::spawn({
+            let line = line.clone();
+            async move { line.execute(bomb, || {}).await.unwrap() }
+        });
+        let begin = Instant::now();
+        while !bombing.is_finished() {
+            line.ask(Ask::Ping).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        let outcome = bombing.await.unwrap();
+        assert!(
+            outcome.ending == Ending::TimedOut || outcome.result.exit_code != 0,
+            "{outcome:?}"
+        );
+        answers(&line).await;
+        let started = started(&line).await;
+        assert!((20..64).contains(&started), "{started}");
+    });
+}
+
+#[test]
+fn processes_are_counted_without_control_groups_too() {
+    served_by_tester(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        let started = started(&line).await;
+        assert!((20..64).contains(&started), "{started}");
+        answers(&line).await;
+    });
+}
+
+#[test]
+fn processors_are_shared_out() {
+    served(async |_, local, _| {
+        let half = with('a', |resources| resources.cpu = Cpu(500));
+        let line = local.raise(half).await.unwrap().line;
+        let busy =
+            "timeout 2 sh -c 'while :; do :; done' & timeout 2 sh -c 'while :; do :; done' & wait";
+        let outcome = shell(&line, busy).await;
+        // Two that would have had two seconds each.
+        let used = outcome.result.metrics.cpu_time_ms;
+        assert!((300.0..1700.0).contains(&used), "{used}");
+    });
+}
+
+#[test]
+fn what_fills_the_disk_is_killed_and_may_be_removed() {
+    served(async |_, local, _| {
+        let small = with('a', |resources| resources.disk = Quantity(64 << 20));
+        let line = local.raise(small).await.unwrap().line;
+        let code = "for i in $(seq 100); do head -c 8M /dev/zero > $i; done; sleep 1000";
+        let outcome = shell(&line, code).await;
+        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        // Growing goes on being forbidden, shrinking is not.
+        let outcome = shell(&line, "head -c 60M /dev/zero > more; sleep 1000").await;
+        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        let (answer, _) = line.ask(Ask::List("".into())).await.unwrap();
+        let Answer::Entries(entries) = answer else {
+            panic!("{answer:?}");
+        };
+        assert!((8..16).contains(&entries.len()), "{entries:?}");
+        for entry in entries {
+            line.ask(Ask::Remove(entry.name.into())).await.unwrap();
+        }
+        answers(&line).await;
+        printed(&line, "head -c 8M /dev/zero > fits; sleep 1").await;
+    });
+}
+
+#[test]
+fn a_single_file_larger_than_the_disk_is_not_even_written() {
+    served(async |_, local, _| {
+        let small = with('a', |resources| resources.disk = Quantity(16 << 20));
+        let line = local.raise(small).await.unwrap().line;
+        let outcome = shell(&line, "truncate -s 1G sparse").await;
+        assert_ne!(outcome.result.exit_code, 0, "{outcome:?}");
+    });
+}
+
+/// The pieces of control groups that are called after nursery `pid`.
+fn grounds(pid: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut look = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(directory) = look.pop() {
+        for entry in std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name().to_str() == Some(&format!("sandbox-nursery-{pid}")) {
+                found.push(entry.path());
+            }
+            look.push(entry.path());
+        }
+    }
+    found
+}
+
+/// The nursery of this process: its only child.
+fn nursery() -> String {
+    let children = std::fs::read_dir("/proc").unwrap();
+    let own = std::process::id().to_string();
+    let is_child = |pid: &String| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains(&format!("PPid:\t{own}\n"))
+    };
+    let mut pids = children.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    pids.find(is_child).unwrap()
+}
+
+#[test]
+fn groups_go_with_their_session_and_their_server_even_when_it_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    let told = directory.path().join("nursery");
+    let life = |end: fn()| {
+        let told = told.clone();
+        serve(&state, &async |_: &Path, local: Local, _: Ends| {
+            let _line = local.raise(spec('a')).await.unwrap().line;
+            let nursery = nursery();
+            let grounds = grounds(&nursery);
+            assert!(!grounds.is_empty());
+            let of_session = |ground: &PathBuf| ground.join(id('a').as_str()).exists();
+            assert!(grounds.iter().all(of_session), "{grounds:?}");
+            local.end(&id('a')).await.unwrap();
+            assert!(!grounds.iter().any(of_session), "{grounds:?}");
+            let _line = local.raise(spec('a')).await.unwrap().line;
+            std::fs::write(&told, nursery).unwrap();
+            end();
+        })
+    };
+    assert_eq!(life(|| {}), Some(0));
+    let first = std::fs::read_to_string(&told).unwrap();
+    assert_eq!(grounds(&first), Vec::<PathBuf>::new());
+    let killed = life(|| {
+        let own = rustix::process::getpid();
+        rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+    });
+    assert_eq!(killed, None);
+    let second = std::fs::read_to_string(&told).unwrap();
+    let begin = Instant::now();
+    // Whoever starts after it has ended.
+    while Path::new(&format!("/proc/{second}")).exists() {
+        assert!(begin.elapsed() < Duration::from_secs(10));
+        std::thread::yield_now();
+    }
+    assert_eq!(life(|| {}), Some(0));
+    assert_eq!(grounds(&second), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn nothing_inside_leads_to_the_control_groups() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        let groups = printed(&line, "cut -d: -f3 /proc/self/cgroup | sort -u").await;
+        assert_eq!(groups, "/");
+        for attempt in [
+            "ls /sys/fs/cgroup",
+            "mkdir /tmp/c && mount -t cgroup2 none /tmp/c",
+            "grep cgroup /proc/self/mounts",
+            "echo 0 > /proc/self/oom_score_adj",
+            "echo -1000 > /proc/$$/oom_score_adj",
+            "ulimit -f unlimited",
+        ] {
+            let outcome = shell(&line, attempt).await;
+            assert_ne!(outcome.result.exit_code, 0, "{attempt}: {outcome:?}");
+        }
+        assert_eq!(printed(&line, "cat /proc/self/oom_score_adj").await, "1000");
+    });
+}

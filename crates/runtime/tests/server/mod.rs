@@ -1,0 +1,117 @@
+//! A server that was just started, with sessions that belong to the ordinary user `tester`.
+#![allow(dead_code)] // Each test binary uses its part of it.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use sandbox_executor::{Outcome, Request};
+use sandbox_linux::clone::{Namespaces, Parent, clone};
+use sandbox_linux::identity::{Ids, become_user};
+use sandbox_model::execution::Language;
+use sandbox_model::id::SessionId;
+use sandbox_model::resources::{Cpu, Quantity, Resources};
+use sandbox_model::session::SessionNetwork;
+use sandbox_runtime::{Ended, Line, Local, Nursery, SessionSpec, Workspace};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+pub type Ends = UnboundedReceiver<Ended>;
+
+pub fn tester() -> Ids {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let line = users.lines().find(|line| line.starts_with("tester:"));
+    let line = line.expect("the user `tester` (useradd tester)");
+    let fields: Vec<&str> = line.split(':').collect();
+    Ids {
+        user: fields[2].parse().unwrap(),
+        group: fields[3].parse().unwrap(),
+    }
+}
+
+/// Does `body` as a server that was just started, with its state in a directory.
+pub fn served(body: impl AsyncFn(&Path, Local, Ends)) {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    assert_eq!(serve(&state, &body), Some(0));
+}
+
+/// The same, for a server that is an ordinary user's.
+pub fn served_by_tester(body: impl AsyncFn(&Path, Local, Ends)) {
+    let directory = tempfile::tempdir().unwrap();
+    let tester = tester();
+    std::os::unix::fs::chown(directory.path(), Some(tester.user), Some(tester.group)).unwrap();
+    let state = directory.path().join("state");
+    let status = process(|| {
+        become_user(tester).unwrap();
+        live(&state, None, &body);
+    });
+    assert_eq!(status, Some(0));
+}
+
+/// One life of a server: its exit status.
+pub fn serve(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i32> {
+    process(|| live(state, Some(tester()), body))
+}
+
+fn live(state: &Path, user: Option<Ids>, body: &impl AsyncFn(&Path, Local, Ends)) {
+    let nursery = Nursery::start(state, user).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (local, ends) = Local::new(nursery).unwrap();
+        body(state, local, ends).await;
+    });
+}
+
+/// Does `body` in a process of its own: its exit status.
+pub fn process(body: impl FnOnce()) -> Option<i32> {
+    let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
+        i32::from(catch_unwind(AssertUnwindSafe(body)).is_err())
+    })
+    .unwrap();
+    child.wait().unwrap().exit_status()
+}
+
+pub fn id(letter: char) -> SessionId {
+    let letters: String = std::iter::repeat_n(letter, 16).collect();
+    format!("sess_{letters}").parse().unwrap()
+}
+
+pub fn spec(letter: char) -> SessionSpec {
+    SessionSpec {
+        session_id: id(letter),
+        workspace: Workspace::Empty,
+        env_vars: BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]),
+        resources: Resources {
+            cpu: Cpu(1000),
+            memory: Quantity(512 << 20),
+            disk: Quantity(1 << 30),
+            max_processes: 64,
+        },
+        network: SessionNetwork::default(),
+    }
+}
+
+pub fn request(language: Language, code: &str) -> Request {
+    Request {
+        execution_id: "exec_20261116_abcdefgh".parse().unwrap(),
+        code: code.to_owned(),
+        language,
+        event: serde_json::json!({}),
+        timeout_seconds: 30,
+        stream: false,
+    }
+}
+
+pub async fn shell(line: &Line, code: &str) -> Outcome {
+    let outcome = line.execute(request(Language::Shell, code), || {}).await;
+    outcome.unwrap()
+}
+
+pub async fn printed(line: &Line, code: &str) -> String {
+    let outcome = shell(line, code).await;
+    assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
+    outcome.result.stdout.trim_end().to_owned()
+}
