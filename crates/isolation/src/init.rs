@@ -82,13 +82,14 @@ pub fn keep(task: &Task, control: OwnedFd, body: impl FnOnce() -> i32) -> i32 {
     let made = || -> Result<(), Failed> {
         arrive(task, &control)?;
         perform(&task.plan, task.host)?;
-        settle(task)?;
+        let listeners = settle(task)?;
         await_launcher(&control, &mut [0; 1])?;
         if task.wait_for_limits {
             // Again, now that its group is its own: what was around it is nobody's business inside.
             unshare(Namespaces::NEWCGROUP).map_err(Step::Limits.failed())?;
         }
-        control::send_ready(&control, &[]).map_err(Step::Lifeline.failed())
+        let listeners: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
+        control::send_ready(&control, &listeners).map_err(Step::Lifeline.failed())
     };
     match made() {
         Ok(()) => body(),

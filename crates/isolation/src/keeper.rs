@@ -26,6 +26,7 @@ use crate::facts;
 use crate::init::{self, Listeners, Task};
 use crate::launch::{self, Blocked, Status, namespaces, records, step};
 use crate::limits::{Bounds, Enforcer};
+use crate::network::{Doors, Gatehouse, Others};
 use crate::order::Order;
 use crate::perform::Host;
 use crate::plan;
@@ -49,6 +50,8 @@ pub struct Terms {
     pub bounds: Bounds,
     /// What of the network an inner sandbox has.
     pub network: InnerNetwork,
+    /// Whom it may reach, where its network is isolated, beside those that the policy names.
+    pub others: Others,
 }
 
 /// A kept sandbox, as its maker sees it. It ends with this value.
@@ -58,6 +61,8 @@ pub struct Kept {
     record: Record,
     /// Holds the limits; its groups are removed when this is dropped.
     enforcer: Enforcer,
+    /// Closes when this is dropped.
+    _gatehouse: Option<Gatehouse>,
 }
 
 /// The same from the inside: makes inner sandboxes.
@@ -112,7 +117,11 @@ pub fn keep(
         entrance: None,
         enforced: LimitsEnforced::default(),
     };
-    let terms = Terms { bounds, network };
+    let terms = Terms {
+        bounds,
+        network,
+        others: Others::Refused,
+    };
     keep_on(policy, runs, lock, terms, passed, body)
 }
 
@@ -125,7 +134,11 @@ pub fn keep_on(
     passed: Vec<OwnedFd>,
     body: impl FnOnce(Keeper, Vec<OwnedFd>) -> i32,
 ) -> Result<Kept, LaunchError> {
-    let Terms { bounds, network } = terms;
+    let Terms {
+        bounds,
+        network,
+        others,
+    } = terms;
     let Bounds {
         mut enforcer,
         entrance,
@@ -173,8 +186,8 @@ pub fn keep_on(
     enforcer.place(pid, None).map_err(give_up)?;
     let _ = message::send(&control, control::GO, &[]);
     Leftovers::beside(slot, &places).steps_while(|| !message::waiting(&control));
-    match control::receive(&control) {
-        Ok(Report::Ready(_)) => {}
+    let listeners = match control::receive(&control) {
+        Ok(Report::Ready(listeners)) => listeners,
         Ok(Report::Failed(failed)) => {
             let error = explain::failed(policy, &task.plan, task.privileged, failed);
             return Err(give_up(error));
@@ -185,7 +198,9 @@ pub fn keep_on(
             )));
         }
         Err(error) => return Err(give_up(step("hear from the keeper")(error))),
-    }
+    };
+    let gatehouse = open_gate(policy, listeners, others);
+    let gatehouse = gatehouse.map_err(|error| give_up(step("open the network gate")(error)))?;
     let record = Record::write(runs, &LiveRun::of(policy, pid));
     let record = record.map_err(|error| give_up(records(runs)(error)))?;
     drop(mutex);
@@ -193,7 +208,22 @@ pub fn keep_on(
         init,
         record,
         enforcer,
+        _gatehouse: gatehouse,
     })
+}
+
+/// The gate of an isolated network, if anything leads through it.
+fn open_gate(
+    policy: &Policy,
+    listeners: Vec<OwnedFd>,
+    others: Others,
+) -> io::Result<Option<Gatehouse>> {
+    if listeners.is_empty() {
+        return Ok(None);
+    }
+    let doors = launch::doors(policy, listeners.into_iter())?;
+    let doors = doors.map(|doors| Doors { others, ..doors });
+    doors.map(Gatehouse::open).transpose()
 }
 
 impl Kept {

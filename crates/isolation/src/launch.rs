@@ -459,13 +459,24 @@ fn gate(
     sockets: Option<OwnedFd>,
     published: Published,
 ) -> io::Result<Option<Gate>> {
+    let Some(mut doors) = doors(policy, listeners)? else {
+        return Ok(None);
+    };
+    doors.published = published;
+    doors.sockets = sockets;
+    Gate::open(doors).map(Some)
+}
+
+/// The doors that the `listeners` made inside are; none where the network is not isolated.
+pub(crate) fn doors(
+    policy: &Policy,
+    listeners: impl Iterator<Item = OwnedFd>,
+) -> io::Result<Option<Doors>> {
     let Network::Isolated { hosts, .. } = &policy.settings.network else {
         return Ok(None);
     };
     let mut doors = Doors {
         hosts: hosts.clone(),
-        published,
-        sockets,
         ..Doors::default()
     };
     for listener in listeners {
@@ -476,7 +487,7 @@ fn gate(
             port => doors.ports.push((port, vec![listener])),
         }
     }
-    Gate::open(doors).map(Some)
+    Ok(Some(doors))
 }
 
 pub(crate) fn step(step: &'static str) -> impl Fn(io::Error) -> LaunchError {

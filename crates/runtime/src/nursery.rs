@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::spec::SessionSpec;
 
 mod raise;
+mod reach;
 
 /// Pieces of control groups are called this and the nursery's pid, so that leftovers can be told.
 const GROUND: &str = "sandbox-nursery-";

@@ -15,7 +15,7 @@ use rustix::net::SocketFlags;
 
 use super::entrance::{Door, Entrances};
 use super::outside::{Host, Outside};
-use super::proxy::{self, Proxy};
+use super::proxy::{self, Proxy, Rules};
 use super::publish::{self, Sockets};
 use super::refused::Ledger;
 use super::socket::reset_on_close;
@@ -67,7 +67,12 @@ impl Gate {
         let service = Service {
             stop: stop.clone(),
             ledger: ledger.clone(),
-            proxy: Proxy::new(doors.hosts, outside, stop.clone(), ledger.clone()),
+            proxy: Proxy::new(
+                Rules::new(doors.hosts, doors.others),
+                outside,
+                stop.clone(),
+                ledger.clone(),
+            ),
             sockets: doors.sockets.map(Sockets::over),
         };
         let acceptor = if entrances.is_empty() {

@@ -13,6 +13,7 @@ mod entrance;
 mod error;
 mod forward;
 mod gate;
+mod gatehouse;
 mod outside;
 mod proxy;
 mod publish;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::{MOST_PORTS, NetworkError, check};
 pub use gate::Gate;
+pub use gatehouse::Gatehouse;
 pub use publish::Published;
 
 /// A connection that was asked for and refused.
@@ -55,12 +57,24 @@ pub struct Doors {
     pub proxy: Option<OwnedFd>,
     /// Who may be reached through the proxy.
     pub hosts: Vec<HostPattern>,
+    /// And who is not named there.
+    pub others: Others,
     /// Ports published on the host's 127.0.0.1, listening already.
     pub published: Published,
     /// Asks the init for a fresh TCP socket of its namespace: send one byte `4` or `6`, receive the
     /// same byte with one descriptor (SCM_RIGHTS), or without where there is none. For published
     /// ports.
     pub sockets: Option<OwnedFd>,
+}
+
+/// Who may be reached without being named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Others {
+    /// Nobody.
+    #[default]
+    Refused,
+    /// Every public address, at every port; none that is private, or this machine's own.
+    Public,
 }
 
 /// Where the proxy listens inside.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandbox_executor::{Executor, Files, Link, Settings, serve};
-use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, Terms, keep_on};
+use sandbox_isolation::keeper::{Keeper, Kept, Terms, keep_on};
 use sandbox_isolation::limits::{Bounds, Ground};
 use sandbox_isolation::{Identity, Policy, Root as Filesystem, Runs, Terminal};
 use sandbox_linux::identity::Ids;
@@ -17,6 +17,7 @@ use sandbox_workspace::progress::Silent;
 use sandbox_workspace::root::{CreateRequest, Root};
 use sandbox_workspace::{Sandbox, discard};
 
+use super::reach::Reach;
 use crate::spec::{SessionSpec, Workspace};
 
 /// Where a session's workspace is inside.
@@ -62,8 +63,9 @@ pub(super) fn raise(
     let sandbox = workspace(root, spec)?;
     let runs = end_orphans(&sandbox)?;
     let lock = sandbox.lock_shared().map_err(chain)?;
-    let env = environment(spec);
-    let policy = policy(root, &sandbox);
+    let reach = Reach::of(&spec.network)?;
+    let env = environment(spec, &reach);
+    let policy = policy(root, &sandbox, &reach);
     let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {
         Some(line) => i32::from(attend(keeper, line, env).is_err()),
         None => 1,
@@ -72,24 +74,25 @@ pub(super) fn raise(
     let limits_enforced = bounds.enforced;
     let terms = Terms {
         bounds,
-        network: InnerNetwork::Own,
+        network: reach.inner(),
+        others: reach.others,
     };
     let kept = keep_on(&policy, &runs, lock.fd.as_fd(), terms, vec![line], body);
     Ok(Raised {
         kept: kept.map_err(chain)?,
         limits_enforced,
-        walls: walls(),
+        walls: walls(&reach),
         layer: policy.layer,
     })
 }
 
 /// What stands between a session and everything else, for people.
-fn walls() -> Walls {
+fn walls(reach: &Reach) -> Walls {
     Walls {
         between_sessions: "namespaces".to_owned(),
         executor: "PID namespace and mounts".to_owned(),
         between_executions: "fresh namespaces".to_owned(),
-        network: "loopback, of each execution alone".to_owned(),
+        network: reach.describe().to_owned(),
     }
 }
 
@@ -142,7 +145,7 @@ fn workspace(root: &Path, spec: &SessionSpec) -> Result<Sandbox, String> {
     sandboxes.create(&request, &mut Silent).map_err(chain)
 }
 
-fn policy(root: &Path, sandbox: &Sandbox) -> Policy {
+fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach) -> Policy {
     let workspace = sandbox.mount();
     let layer = match &workspace {
         WorkspaceMount::Overlay { upper, .. } => upper.clone(),
@@ -155,7 +158,10 @@ fn policy(root: &Path, sandbox: &Sandbox) -> Policy {
         cwd: PathBuf::from(WORKSPACE),
         home: None,
         hide: vec![root.to_owned()],
-        settings: sandbox_model::Settings::default(),
+        settings: sandbox_model::Settings {
+            network: reach.network.clone(),
+            ..sandbox_model::Settings::default()
+        },
         env: Vec::new(),
         command: Vec::new(),
         terminal: Terminal::Inherit,
@@ -166,12 +172,14 @@ fn policy(root: &Path, sandbox: &Sandbox) -> Policy {
 }
 
 /// What was asked for goes over what there is anyway.
-fn environment(spec: &SessionSpec) -> Vec<(OsString, OsString)> {
+fn environment(spec: &SessionSpec, reach: &Reach) -> Vec<(OsString, OsString)> {
     let asked = &spec.env_vars;
-    let usual = ENVIRONMENT
-        .iter()
+    let usual = ENVIRONMENT.map(|(name, value)| (name, value.to_owned()));
+    let usual = usual
+        .into_iter()
+        .chain(reach.variables())
         .filter(|(name, _)| !asked.contains_key(*name));
-    let usual = usual.map(|&(name, value)| (name.into(), value.into()));
+    let usual = usual.map(|(name, value)| (name.into(), value.into()));
     let asked = asked
         .iter()
         .map(|(name, value)| (name.into(), value.into()));

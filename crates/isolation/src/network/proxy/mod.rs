@@ -18,9 +18,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandbox_model::HostPattern;
-
-use self::rules::Rules;
+pub(super) use self::rules::Rules;
 use self::target::{Host, Target};
 use super::outside::{Outside, resolve};
 use super::refused::Ledger;
@@ -53,13 +51,13 @@ enum Denied {
 
 impl Proxy {
     pub(super) fn new(
-        hosts: Vec<HostPattern>,
+        rules: Rules,
         outside: Arc<dyn Outside>,
         stop: Arc<Stop>,
         ledger: Arc<Ledger>,
     ) -> Proxy {
         Proxy {
-            rules: Rules::new(hosts),
+            rules,
             outside,
             stop,
             ledger,

@@ -9,13 +9,15 @@ use std::net::{IpAddr, SocketAddr};
 use sandbox_model::HostPattern;
 use thiserror::Error;
 
+use super::super::Others;
 use super::super::address::{Kind, canonical, kind};
 use super::target::{Host, Target};
 
 /// What may be reached.
 #[derive(Debug)]
-pub(super) struct Rules {
+pub(in super::super) struct Rules {
     hosts: Vec<HostPattern>,
+    others: Others,
 }
 
 /// Why a target may not be reached.
@@ -32,8 +34,8 @@ pub(super) enum Refusal {
 }
 
 impl Rules {
-    pub(super) fn new(hosts: Vec<HostPattern>) -> Rules {
-        Rules { hosts }
+    pub(in super::super) fn new(hosts: Vec<HostPattern>, others: Others) -> Rules {
+        Rules { hosts, others }
     }
 
     /// May this be asked for at all? Decided before a name is resolved, so that names that are not
@@ -51,7 +53,7 @@ impl Rules {
                 self.names(*address, target.port) || self.hosts.iter().any(all)
             }
         };
-        if admitted {
+        if admitted || self.others == Others::Public {
             Ok(())
         } else {
             Err(Refusal::NotNamed(target.to_string()))
@@ -118,7 +120,8 @@ mod tests {
     use super::*;
 
     fn rules(patterns: &[&str]) -> Rules {
-        Rules::new(patterns.iter().map(|p| p.parse().unwrap()).collect())
+        let hosts = patterns.iter().map(|p| p.parse().unwrap()).collect();
+        Rules::new(hosts, Others::Refused)
     }
 
     fn target(host: &str, port: u16) -> Target {
@@ -153,6 +156,31 @@ mod tests {
         );
         assert_eq!(verdict(&["*"], "example.com", 80, &public), Ok(2));
         assert_eq!(verdict(&["*:443"], "1.1.1.1", 443, &[]), Ok(1));
+    }
+
+    #[test]
+    fn everybody_public_may_be_reached_where_that_is_so_and_nobody_else() {
+        let rules = Rules::new(vec!["10.0.0.7:5432".parse().unwrap()], Others::Public);
+        let verdict = |host: &str, port, found: &str| {
+            let target = target(host, port);
+            rules.admit(&target)?;
+            let found: IpAddr = found.parse().unwrap();
+            rules.check(&target, &[found], |a| a.to_string() == "9.9.9.9")
+        };
+        for port in [22, 80, 5432] {
+            assert!(verdict("example.com", port, "1.1.1.1").is_ok());
+            assert!(verdict("1.1.1.1", port, "1.1.1.1").is_ok());
+        }
+        assert!(verdict("10.0.0.7", 5432, "10.0.0.7").is_ok());
+        for (host, found) in [
+            ("localhost", "127.0.0.1"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("evil.example", "169.254.169.254"),
+            ("evil.example", "10.0.0.8"),
+            ("own.example", "9.9.9.9"),
+        ] {
+            assert!(verdict(host, 80, found).is_err(), "{host} at {found}");
+        }
     }
 
     #[test]
