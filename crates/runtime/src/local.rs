@@ -136,6 +136,11 @@ impl Local {
         })
     }
 
+    /// Does the process that raises sessions answer?
+    pub async fn ping(&self) -> Result<(), LocalError> {
+        self.tell(What::Ping, None).await.map(drop)
+    }
+
     async fn tell(&self, what: What, line: Option<OwnedFd>) -> Result<Answered, LocalError> {
         let (number, done) = self.shared.expect();
         let order = Order { number, what };

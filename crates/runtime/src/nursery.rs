@@ -45,6 +45,8 @@ pub(crate) struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {
+    /// Nothing; but say so.
+    Ping,
     /// Raise this session. The executor's end of its line comes along.
     Raise(SessionSpec),
     /// End this one. Its workspace stays.
@@ -215,6 +217,7 @@ impl At {
 
     fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {
         let done = match order.what {
+            What::Ping => Ok(Done::Plain),
             What::Raise(spec) => self.raise(&spec, line),
             What::End(id) => {
                 self.end(&id);

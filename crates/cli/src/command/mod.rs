@@ -18,6 +18,7 @@ pub(crate) mod promote;
 pub(crate) mod resume;
 pub(crate) mod rollback;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod snapshot;
 pub(crate) mod sync;
 pub(crate) mod try_;
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     Path(path::Args),
     History(history::Args),
     Gc(gc::Args),
+    Serve(serve::Args),
     Doctor(doctor::Args),
     Version(version::Args),
     Completions(completions::Args),
@@ -81,6 +83,7 @@ impl Command {
             Command::Path(args) => path::path(&args),
             Command::History(args) => history::history(&args),
             Command::Gc(args) => gc::gc(&args),
+            Command::Serve(args) => serve::serve(&args),
             Command::Doctor(args) => doctor::doctor(&args),
             Command::Version(args) => version::version(&args),
             Command::Completions(args) => completions::completions(&args),

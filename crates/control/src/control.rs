@@ -1,0 +1,109 @@
+//! The control plane as a whole: what its parts share.
+
+use std::sync::Arc;
+
+use sandbox_runtime::{Ended, Local};
+use sandbox_store::{Objects, Records};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::activity::Activity;
+use crate::error::ControlError;
+use crate::events::Events;
+use crate::execution::Underway;
+use crate::live::Live;
+use crate::settings::Settings;
+use crate::template::Templates;
+
+/// The control plane. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Control {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all parts share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) records: Records,
+    pub(crate) objects: Objects,
+    pub(crate) live: Arc<Live>,
+    pub(crate) activity: Activity,
+    pub(crate) events: Events,
+    pub(crate) templates: Templates,
+    pub(crate) underway: Underway,
+    /// What goes on beside requests; ends with the control plane.
+    background: std::sync::Mutex<JoinSet<()>>,
+}
+
+impl Control {
+    /// Puts the control plane together, sets right what the server before it left, and starts what goes
+    /// on beside requests. `ended` tells of sessions whose processes ended by themselves.
+    pub async fn start(
+        settings: Settings,
+        records: Records,
+        objects: Objects,
+        runtime: Local,
+        ended: mpsc::UnboundedReceiver<Ended>,
+    ) -> Result<Control, ControlError> {
+        let control = Control {
+            shared: Arc::new(Shared {
+                settings,
+                records,
+                objects,
+                live: Arc::new(Live::new(runtime)),
+                activity: Activity::default(),
+                events: Events::default(),
+                templates: Templates::default(),
+                underway: Underway::default(),
+                background: std::sync::Mutex::default(),
+            }),
+        };
+        control.seed_templates().await?;
+        control.recover().await?;
+        control.in_background(control.clone().reap());
+        control.in_background(control.clone().watch_ends(ended));
+        Ok(control)
+    }
+
+    /// The records, for whoever tells of their health.
+    pub fn records(&self) -> &Records {
+        &self.shared.records
+    }
+
+    /// The objects, for whoever hands them out.
+    pub fn objects(&self) -> &Objects {
+        &self.shared.objects
+    }
+
+    /// What it was told when it started.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Ends it: takes nothing new, lets executions go on for a while, then writes down what was interrupted.
+    pub async fn stop(&self) {
+        self.shared.underway.close();
+        let finished = self.shared.underway.drained();
+        let patience = self.shared.settings.drain_timeout;
+        if tokio::time::timeout(patience, finished).await.is_err() {
+            // Their lines are cut, which each of them writes down.
+            self.shared.live.end_all().await;
+            let last = std::time::Duration::from_secs(5);
+            let _ = tokio::time::timeout(last, self.shared.underway.drained()).await;
+        }
+        self.flush_activity().await;
+        self.background().abort_all();
+        self.shared.live.end_all().await;
+        self.shared.records.close().await;
+    }
+
+    fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.background().spawn(task);
+    }
+
+    fn background(&self) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+        let lock = self.shared.background.lock();
+        lock.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

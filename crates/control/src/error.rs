@@ -1,0 +1,214 @@
+//! Why something was not done, sorted by who must act.
+
+use std::error::Error;
+use std::fmt;
+
+use sandbox_model::execution::ExecutionStatus;
+use sandbox_runtime::{LineError, LocalError};
+use sandbox_store::{ObjectsError, StoreError};
+
+/// What is kept and can be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is what it is called")]
+pub enum Kind {
+    Session,
+    Execution,
+    Template,
+    File,
+    Container,
+    Node,
+    Key,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Session => "session",
+            Kind::Execution => "execution",
+            Kind::Template => "template",
+            Kind::File => "file",
+            Kind::Container => "container",
+            Kind::Node => "node",
+            Kind::Key => "key",
+        })
+    }
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// What was asked for is not well formed, or not allowed. The asker must change it.
+    #[error("{field}: {problem}")]
+    Invalid {
+        /// Which part of it.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do.
+        solution: String,
+    },
+    /// There is none.
+    #[error("there is no {kind} {id}")]
+    NotFound {
+        /// What.
+        kind: Kind,
+        /// Which.
+        id: String,
+    },
+    /// It cannot be done now, or not any more.
+    #[error("{problem}")]
+    Conflict {
+        /// Why.
+        problem: String,
+        /// What to do.
+        solution: String,
+    },
+    /// It is larger than it may be.
+    #[error("{what} is larger than {most} bytes")]
+    TooLarge {
+        /// What.
+        what: String,
+        /// How large it may be.
+        most: u64,
+    },
+    /// There is no room for it.
+    #[error("{problem}")]
+    Exhausted {
+        /// Of what.
+        problem: String,
+        /// What to do.
+        solution: String,
+    },
+    /// Something that we need does not answer. The operator must act, or time will.
+    #[error("{part} does not answer")]
+    Unavailable {
+        /// What.
+        part: &'static str,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Something failed that should not. The operator must act.
+    #[error("cannot {what}")]
+    Failed {
+        /// What.
+        what: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl ControlError {
+    /// A field that is not what it should be.
+    pub fn invalid(
+        field: &str,
+        problem: impl fmt::Display,
+        solution: impl Into<String>,
+    ) -> ControlError {
+        ControlError::Invalid {
+            field: field.to_owned(),
+            problem: problem.to_string(),
+            solution: solution.into(),
+        }
+    }
+
+    /// There is none of that name.
+    pub fn not_found(kind: Kind, id: impl fmt::Display) -> ControlError {
+        ControlError::NotFound {
+            kind,
+            id: id.to_string(),
+        }
+    }
+
+    /// It cannot be done now.
+    pub fn conflict(problem: impl fmt::Display, solution: impl Into<String>) -> ControlError {
+        ControlError::Conflict {
+            problem: problem.to_string(),
+            solution: solution.into(),
+        }
+    }
+
+    /// An execution that has no result yet.
+    pub(crate) fn unfinished(id: impl fmt::Display, status: ExecutionStatus) -> ControlError {
+        ControlError::conflict(
+            format!("execution {id} is {status}: it has no result yet"),
+            "wait until it is over, or execute with ?wait=true",
+        )
+    }
+
+    /// Something that should not have failed did.
+    pub(crate) fn failed(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> ControlError {
+        ControlError::Failed {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+}
+
+impl From<StoreError> for ControlError {
+    fn from(error: StoreError) -> ControlError {
+        match error {
+            StoreError::Missing { kind, id } => match kind {
+                "session" => ControlError::not_found(Kind::Session, id),
+                "execution" => ControlError::not_found(Kind::Execution, id),
+                "template" => ControlError::not_found(Kind::Template, id),
+                "container" => ControlError::not_found(Kind::Container, id),
+                "node" => ControlError::not_found(Kind::Node, id),
+                "key" => ControlError::not_found(Kind::Key, id),
+                _ => ControlError::failed("read the records", StoreError::Missing { kind, id }),
+            },
+            StoreError::Exists { .. } => ControlError::conflict(error, "choose another identifier"),
+            StoreError::Stale { .. } => {
+                ControlError::conflict(error, "read it again, and try again")
+            }
+            StoreError::InUse { .. } => ControlError::invalid(
+                "template_id",
+                error,
+                "deprecate it with is_active=false: no new session will use it",
+            ),
+            StoreError::BadCursor => {
+                ControlError::invalid("cursor", error, "use the cursor that the last page gave")
+            }
+            StoreError::BadLimit(_) => {
+                ControlError::invalid("limit", error, "use a number from 1 to 200")
+            }
+            StoreError::Unkeepable { field, problem } => {
+                ControlError::invalid(field, problem, "send text without control characters")
+            }
+            StoreError::Unavailable { .. } => ControlError::Unavailable {
+                part: "the database",
+                source: error.into(),
+            },
+            _ => ControlError::failed("keep the records", error),
+        }
+    }
+}
+
+impl From<ObjectsError> for ControlError {
+    fn from(error: ObjectsError) -> ControlError {
+        ControlError::Unavailable {
+            part: "the object store",
+            source: error.into(),
+        }
+    }
+}
+
+impl From<LocalError> for ControlError {
+    fn from(error: LocalError) -> ControlError {
+        ControlError::Unavailable {
+            part: "the local runtime",
+            source: error.into(),
+        }
+    }
+}
+
+impl From<LineError> for ControlError {
+    fn from(error: LineError) -> ControlError {
+        ControlError::Unavailable {
+            part: "the session's executor",
+            source: error.into(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What happens to sessions, for whoever watches.
+//!
+//! Every event is written down before anybody hears of it, under a number that only grows. A watcher
+//! reads on from the number it has; being woken is only a hint to read. So nothing is missed by one
+//! that was away, and what another server writes is found by looking now and then.
+
+use std::time::Duration;
+
+use sandbox_model::{SessionId, SessionNotice};
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use crate::control::Control;
+use crate::error::ControlError;
+
+/// How many sessions may have news while a watcher is busy. One that is late looks for itself.
+const BACKLOG: usize = 1024;
+
+/// How often a watcher looks for what another server wrote.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How many events are read at once.
+const BATCH: u64 = 200;
+
+/// Who is woken when a session has news.
+#[derive(Debug)]
+pub(crate) struct Events {
+    wake: broadcast::Sender<SessionId>,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        let (wake, _) = broadcast::channel(BACKLOG);
+        Events { wake }
+    }
+}
+
+/// A session's events, one batch after another.
+#[derive(Debug)]
+pub struct Watch {
+    control: Control,
+    session: SessionId,
+    after: i64,
+    wake: broadcast::Receiver<SessionId>,
+}
+
+impl Control {
+    /// Watches a session from the event numbered `after` on; 0 is before the first.
+    pub async fn watch(&self, session: &SessionId, after: i64) -> Result<Watch, ControlError> {
+        self.session(session).await?;
+        Ok(Watch {
+            control: self.clone(),
+            session: session.clone(),
+            after,
+            wake: self.shared.events.wake.subscribe(),
+        })
+    }
+
+    /// Writes down what happened to a session, and wakes who watches it. Where this fails, what happened
+    /// stands, and the log has it.
+    pub(crate) async fn notice(&self, session: &SessionId, kind: &str, detail: Value) {
+        let detail = detail.to_string();
+        match self
+            .shared
+            .records
+            .append_notice(session, kind, &detail)
+            .await
+        {
+            // Nobody watches: that is fine.
+            Ok(_) => drop(self.shared.events.wake.send(session.clone())),
+            Err(error) => {
+                tracing::error!(%session, kind, %error, "cannot write down the event {kind} of session {session}");
+            }
+        }
+    }
+}
+
+impl Watch {
+    /// The next events, when there are some.
+    pub async fn next(&mut self) -> Result<Vec<SessionNotice>, ControlError> {
+        loop {
+            let records = &self.control.shared.records;
+            let notices = records.notices(&self.session, self.after, BATCH).await?;
+            if let Some(last) = notices.last() {
+                self.after = last.id;
+                return Ok(notices);
+            }
+            self.wait().await;
+        }
+    }
+
+    /// Until there may be something to read.
+    async fn wait(&mut self) {
+        let woken = async {
+            loop {
+                match self.wake.recv().await {
+                    Ok(session) if session != self.session => {}
+                    // Also when so much happened that some was dropped.
+                    _ => return,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LOOK, woken).await;
+    }
+}

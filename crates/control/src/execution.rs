@@ -1,0 +1,620 @@
+//! Executions: having code run, and keeping what became of it.
+//!
+//! An execution is kept before it is handed to its session, and what became of it is kept before anybody
+//! hears of it. It is never handed over twice: what was lost half-way is told as crashed, and run again
+//! only where that was asked for, as an execution of its own.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ring::digest::{Context, SHA256};
+use sandbox_executor::protocol::Ask;
+use sandbox_executor::{Ending, Happening, Outcome, Request, Stream};
+use sandbox_model::execution::{Artifact, retry_after_seconds};
+use sandbox_model::{
+    Execution, ExecutionEvent, ExecutionId, ExecutionResult, ExecutionStatus, Language, Session,
+    SessionId,
+};
+use sandbox_runtime::{Course, LineError};
+use sandbox_store::records::{
+    ExecutionFilter, ExecutionSummary, Page, PageRequest, Report, Reported,
+};
+use sandbox_store::{StoreError, Stored};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use crate::caller::Caller;
+use crate::control::Control;
+use crate::error::{ControlError, Kind};
+use crate::keys::hexadecimal;
+use crate::random;
+use crate::session::chain;
+
+/// How long an execution may take, in seconds.
+const TIMEOUTS: std::ops::RangeInclusive<u32> = 1..=3600;
+
+const MOST_CODE_BYTES: usize = 100 << 10;
+const MOST_EVENT_BYTES: usize = 1 << 20;
+
+/// How long to wait before what the database did not take is offered again.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Code to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewExecution {
+    /// The code.
+    pub code: String,
+    /// What it is written in.
+    pub language: Language,
+    /// What it is given.
+    pub event: Value,
+    /// How long it may take, in seconds.
+    pub timeout_seconds: u32,
+    /// Whether it is run again when it crashes.
+    pub retry: bool,
+}
+
+/// An execution that is over, with everything that is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// The execution.
+    pub execution: Execution,
+    /// What it printed, returned and used.
+    pub result: ExecutionResult,
+    /// The files it made.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Told when an execution is over.
+type Over = watch::Receiver<Option<Arc<Finished>>>;
+
+/// What an execution prints, as it comes. There is at most what is kept of it.
+type Printing = mpsc::UnboundedSender<(Stream, Vec<u8>)>;
+
+/// Whether what is printed is wanted as it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// At the end, with the result.
+    Kept,
+    /// As it comes, too.
+    Streamed,
+}
+
+/// An execution that was accepted.
+#[derive(Debug)]
+pub struct Submitted {
+    /// The execution, pending.
+    pub execution: Execution,
+    /// What it prints, as it comes, if that is wanted. Ends with the execution.
+    pub output: Option<mpsc::UnboundedReceiver<(Stream, Vec<u8>)>>,
+    over: Over,
+}
+
+/// Executions that are under way on this server.
+#[derive(Debug, Default)]
+pub(crate) struct Underway {
+    state: Mutex<State>,
+    ended: tokio::sync::Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_closed: bool,
+    executions: HashMap<ExecutionId, Over>,
+}
+
+impl Control {
+    /// Has code run in a session. It is kept, and under way, when this returns.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        session: &SessionId,
+        new: NewExecution,
+        output: Output,
+    ) -> Result<Submitted, ControlError> {
+        new.check()?;
+        let session = self.running_session(session).await?;
+        let execution = Execution {
+            id: new_id(),
+            session_id: session.id.clone(),
+            status: ExecutionStatus::Pending,
+            code: new.code,
+            language: new.language,
+            event: new.event.to_string(),
+            timeout_seconds: new.timeout_seconds,
+            retry: new.retry,
+            retry_count: 0,
+            parent_execution_id: None,
+            created_at: Timestamp::now(),
+            started_at: None,
+            completed_at: None,
+            crashed_at: None,
+            timeout_at: None,
+            last_heartbeat_at: None,
+            progress: None,
+            error: None,
+        };
+        self.shared.activity.note(&session.id);
+        let submitted = self.begin(session, execution, output).await?;
+        let id = submitted.execution.id.as_str();
+        self.audit(caller, "execution.submit", id, json!({})).await;
+        Ok(submitted)
+    }
+
+    /// Keeps an execution and sets it going.
+    async fn begin(
+        &self,
+        session: Session,
+        execution: Execution,
+        output: Output,
+    ) -> Result<Submitted, ControlError> {
+        let (done, over) = watch::channel(None);
+        let (printing, printed) = match output {
+            Output::Kept => (None, None),
+            Output::Streamed => {
+                let (printing, printed) = mpsc::unbounded_channel();
+                (Some(printing), Some(printed))
+            }
+        };
+        let place = self.shared.underway.enter(&execution.id, over.clone())?;
+        let stored = match self.shared.records.insert_execution(&execution).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                self.shared.underway.leave(&place);
+                return Err(error.into());
+            }
+        };
+        let submitted = Submitted {
+            execution: stored.value.clone(),
+            output: printed,
+            over,
+        };
+        let control = self.clone();
+        tokio::spawn(async move {
+            let finished = control.see_through(&session, stored, printing).await;
+            let again = finished
+                .as_ref()
+                .and_then(|finished| again(&finished.execution));
+            // Nobody may be waiting.
+            let _ = done.send(finished.map(Arc::new));
+            control.shared.underway.leave(&place);
+            if let Some((wait, execution)) = again {
+                control.retry(session.id, wait, execution);
+            }
+        });
+        Ok(submitted)
+    }
+
+    /// From handing it over to keeping what became of it. None when that cannot be kept any more.
+    async fn see_through(
+        &self,
+        session: &Session,
+        mut stored: Stored<Execution>,
+        printing: Option<Printing>,
+    ) -> Option<Finished> {
+        let outcome = self.run(session, &mut stored, printing).await;
+        self.shared.activity.note(&session.id);
+        let outcome = outcome.unwrap_or_else(|error| lost(&stored.value, chain(&error)));
+        let id = stored.value.id.clone();
+        let finished = self.keep(stored, outcome).await;
+        match &finished {
+            Some(Finished { execution, .. }) => {
+                let detail = json!({ "execution_id": id, "status": execution.status });
+                self.notice(&session.id, "execution", detail).await;
+            }
+            None => tracing::error!(execution = %id, "the result of execution {id} is lost"),
+        }
+        finished
+    }
+
+    /// Hands an execution to its session and waits for what becomes of it.
+    async fn run(
+        &self,
+        session: &Session,
+        stored: &mut Stored<Execution>,
+        printed: Option<Printing>,
+    ) -> Result<Outcome, ControlError> {
+        let execution = &stored.value;
+        let request = Request {
+            execution_id: execution.id.clone(),
+            code: execution.code.clone(),
+            language: execution.language,
+            event: serde_json::from_str(&execution.event).unwrap_or_default(),
+            timeout_seconds: execution.timeout_seconds,
+            stream: printed.is_some(),
+        };
+        let mut used = self.shared.live.line(session).await?;
+        let begun = match used.line.begin(request.clone()).await {
+            // It was cut before it took the request, and has not begun it: so it may be asked again, once.
+            Err(LineError::Cut | LineError::Unreachable(_)) => {
+                drop(used);
+                self.shared.live.end(&session.id).await?;
+                used = self.shared.live.line(session).await?;
+                used.line.begin(request).await
+            }
+            begun => begun,
+        };
+        let id = stored.value.id.clone();
+        let hearing = self.hear(&id, begun?, printed);
+        let (outcome, ()) = tokio::join!(hearing, self.mark_running(stored));
+        Ok(outcome?)
+    }
+
+    /// Hears what an execution says until its end.
+    async fn hear(
+        &self,
+        id: &ExecutionId,
+        mut course: Course,
+        printed: Option<Printing>,
+    ) -> Result<Outcome, LineError> {
+        while let Some(happening) = course.next().await {
+            match happening? {
+                Happening::Output { stream, bytes } => {
+                    let printed = printed.as_ref();
+                    // Whoever listened may have gone.
+                    let _ = printed.map(|printed| printed.send((stream, bytes)));
+                }
+                Happening::Heartbeat { progress } => self.beat(id, progress.as_deref()).await,
+                Happening::Outcome(outcome) => return Ok(*outcome),
+            }
+        }
+        Err(LineError::Cut)
+    }
+
+    async fn beat(&self, id: &ExecutionId, progress: Option<&str>) {
+        let beaten = self
+            .shared
+            .records
+            .heartbeat(id, Timestamp::now(), progress)
+            .await;
+        if let Err(error) = beaten {
+            tracing::warn!(execution = %id, %error, "cannot write down a heartbeat of execution {id}");
+        }
+    }
+
+    /// Writes down that an execution runs.
+    async fn mark_running(&self, stored: &mut Stored<Execution>) {
+        let now = Timestamp::now();
+        let mut running = stored.value.clone();
+        let Ok(status) = running.status.after(ExecutionEvent::Started) else {
+            return;
+        };
+        running.status = status;
+        running.started_at = Some(now);
+        match self.shared.records.update_execution(stored, &running).await {
+            Ok(updated) => *stored = updated,
+            // Its end is written down all the same.
+            Err(error) => {
+                let id = &running.id;
+                tracing::warn!(execution = %id, %error, "cannot write down that execution {id} runs");
+            }
+        }
+    }
+
+    /// Keeps what became of an execution, however long the database takes to answer.
+    async fn keep(&self, mut stored: Stored<Execution>, outcome: Outcome) -> Option<Finished> {
+        let digest = digest_of(&outcome);
+        loop {
+            let mut ended = stored.value.clone();
+            let Ok(status) = ended.status.after(event_of(&outcome)) else {
+                // Somebody else ended it, who could not know.
+                return self.finished(&ended.id).await.ok();
+            };
+            let now = Timestamp::now();
+            ended.status = status;
+            ended.error = outcome.error.clone();
+            match status {
+                ExecutionStatus::Timeout => ended.timeout_at = Some(now),
+                ExecutionStatus::Crashed => ended.crashed_at = Some(now),
+                _ => ended.completed_at = Some(now),
+            }
+            let report = Report {
+                digest: &digest,
+                result: &outcome.result,
+                artifacts: &[],
+            };
+            let failure = match self.shared.records.finish(&stored, &ended, &report).await {
+                Ok(Reported::First(kept)) => {
+                    return Some(Finished {
+                        execution: kept.value,
+                        result: outcome.result,
+                        artifacts: Vec::new(),
+                    });
+                }
+                Ok(Reported::Same | Reported::Different) => {
+                    return self.finished(&ended.id).await.ok();
+                }
+                Err(StoreError::Stale { .. }) => None,
+                Err(error @ StoreError::Unavailable { .. }) => Some(error),
+                Err(error) => {
+                    let id = &ended.id;
+                    tracing::error!(execution = %id, %error, "cannot keep the result of execution {id}");
+                    return None;
+                }
+            };
+            if let Some(error) = failure {
+                let id = &ended.id;
+                tracing::warn!(execution = %id, %error, "waiting for the database to keep the result of execution {id}");
+                tokio::time::sleep(PATIENCE).await;
+            }
+            match self.shared.records.execution(&stored.value.id).await {
+                Ok(Some(current)) => stored = current,
+                Ok(None) => return None,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Runs a crashed execution again, as a new one, after a while.
+    fn retry(&self, session: SessionId, wait: Duration, execution: Execution) {
+        let control = self.clone();
+        let parent = execution.parent_execution_id.clone();
+        // Boxed, because what it begins may be retried in turn.
+        let begun: Pin<Box<dyn Future<Output = Result<Submitted, ControlError>> + Send>> =
+            Box::pin(async move {
+                tokio::time::sleep(wait).await;
+                let session = control.running_session(&session).await?;
+                control.begin(session, execution, Output::Kept).await
+            });
+        tokio::spawn(async move {
+            // A session that ended meanwhile runs nothing again.
+            if let Err(error) = begun.await {
+                tracing::info!(execution = ?parent, %error, "a crashed execution is not run again");
+            }
+        });
+    }
+
+    /// The execution of that name.
+    pub async fn execution(&self, id: &ExecutionId) -> Result<Execution, ControlError> {
+        Ok(self.stored_execution(id).await?.value)
+    }
+
+    async fn stored_execution(&self, id: &ExecutionId) -> Result<Stored<Execution>, ControlError> {
+        let found = self.shared.records.execution(id).await?;
+        found.ok_or_else(|| ControlError::not_found(Kind::Execution, id))
+    }
+
+    /// An execution that is over, with what became of it.
+    pub async fn finished(&self, id: &ExecutionId) -> Result<Finished, ControlError> {
+        let execution = self.execution(id).await?;
+        if !execution.status.is_over() {
+            return Err(ControlError::unfinished(id, execution.status));
+        }
+        // One that was found lost has no result but its error.
+        let result = self.shared.records.result(id).await?;
+        let result = result.unwrap_or_else(|| lost(&execution, String::new()).result);
+        let artifacts = self.shared.records.artifacts(id).await?;
+        Ok(Finished {
+            execution,
+            result,
+            artifacts,
+        })
+    }
+
+    /// A session's executions, newest first.
+    pub async fn executions(
+        &self,
+        filter: &ExecutionFilter,
+        page: &PageRequest,
+    ) -> Result<Page<ExecutionSummary>, ControlError> {
+        self.session(&filter.session_id).await?;
+        let page = self.shared.records.executions(filter, page).await?;
+        Ok(Page {
+            items: page.items.into_iter().map(|stored| stored.value).collect(),
+            total: page.total,
+            next: page.next,
+        })
+    }
+
+    /// Ends an execution. It is over when this returns.
+    pub async fn cancel(
+        &self,
+        caller: &Caller,
+        id: &ExecutionId,
+    ) -> Result<Execution, ControlError> {
+        let execution = self.execution(id).await?;
+        if execution.status.is_over() {
+            return Err(ControlError::conflict(
+                format!("execution {id} is {} already", execution.status),
+                "get its result",
+            ));
+        }
+        let session = self.session(&execution.session_id).await?;
+        let over = self.shared.underway.find(id);
+        let used = self.shared.live.line(&session).await?;
+        used.line.ask(Ask::Cancel(id.clone())).await?;
+        self.audit(caller, "execution.cancel", id.as_str(), json!({}))
+            .await;
+        if let Some(over) = over {
+            wait(over).await;
+        }
+        self.execution(id).await
+    }
+
+    /// Marks an execution that nobody runs any more as crashed.
+    pub(crate) async fn crash(&self, stored: Stored<Execution>, reason: &str) {
+        let session = stored.value.session_id.clone();
+        let outcome = lost(&stored.value, reason.to_owned());
+        let Some(finished) = self.keep(stored, outcome).await else {
+            return;
+        };
+        let id = &finished.execution.id;
+        let detail = json!({ "execution_id": id, "status": finished.execution.status });
+        self.notice(&session, "execution", detail).await;
+        if let Some((wait, execution)) = again(&finished.execution) {
+            self.retry(session, wait, execution);
+        }
+    }
+}
+
+impl Submitted {
+    /// Waits until it is over. None when what became of it could not be kept.
+    pub async fn finished(self) -> Option<Arc<Finished>> {
+        wait(self.over).await
+    }
+}
+
+async fn wait(mut over: Over) -> Option<Arc<Finished>> {
+    let finished = over.wait_for(Option::is_some).await;
+    finished.ok().and_then(|finished| finished.clone())
+}
+
+impl NewExecution {
+    fn check(&self) -> Result<(), ControlError> {
+        if self.code.len() > MOST_CODE_BYTES {
+            let problem = format!("has {} bytes, more than {MOST_CODE_BYTES}", self.code.len());
+            return Err(ControlError::invalid(
+                "code",
+                problem,
+                "upload it as a file, and run that",
+            ));
+        }
+        if self.code.trim().is_empty() {
+            return Err(ControlError::invalid(
+                "code",
+                "is empty",
+                "send what is to be run",
+            ));
+        }
+        if self.event.to_string().len() > MOST_EVENT_BYTES {
+            let problem = format!("is larger than {MOST_EVENT_BYTES} bytes");
+            return Err(ControlError::invalid(
+                "event",
+                problem,
+                "upload it as a file",
+            ));
+        }
+        if !TIMEOUTS.contains(&self.timeout_seconds) {
+            let (least, most) = (TIMEOUTS.start(), TIMEOUTS.end());
+            let problem = format!(
+                "{} is not between {least} and {most} seconds",
+                self.timeout_seconds
+            );
+            return Err(ControlError::invalid(
+                "timeout",
+                problem,
+                "choose one in between",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Underway {
+    fn enter(&self, id: &ExecutionId, over: Over) -> Result<ExecutionId, ControlError> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(ControlError::Exhausted {
+                problem: "the server is ending".to_owned(),
+                solution: "send it again to the server that takes its place".to_owned(),
+            });
+        }
+        state.executions.insert(id.clone(), over);
+        Ok(id.clone())
+    }
+
+    fn leave(&self, id: &ExecutionId) {
+        self.lock().executions.remove(id);
+        self.ended.notify_waiters();
+    }
+
+    fn find(&self, id: &ExecutionId) -> Option<Over> {
+        self.lock().executions.get(id).cloned()
+    }
+
+    /// Takes nothing more.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+    }
+
+    /// Until none is under way.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.lock().executions.is_empty() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under it can panic half-way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn new_id() -> ExecutionId {
+    let today = jiff::tz::TimeZone::UTC.to_datetime(Timestamp::now()).date();
+    ExecutionId::random(today, random::numbers())
+}
+
+/// The next attempt after a crashed one, and how long to wait before it.
+fn again(crashed: &Execution) -> Option<(Duration, Execution)> {
+    if crashed.status != ExecutionStatus::Crashed || !crashed.retry {
+        return None;
+    }
+    let wait = retry_after_seconds(crashed.retry_count)?;
+    let next = Execution {
+        id: new_id(),
+        status: ExecutionStatus::Pending,
+        retry_count: crashed.retry_count + 1,
+        parent_execution_id: Some(crashed.id.clone()),
+        created_at: Timestamp::now(),
+        started_at: None,
+        completed_at: None,
+        crashed_at: None,
+        timeout_at: None,
+        last_heartbeat_at: None,
+        progress: None,
+        error: None,
+        ..crashed.clone()
+    };
+    Some((Duration::from_secs(wait.into()), next))
+}
+
+fn event_of(outcome: &Outcome) -> ExecutionEvent {
+    match outcome.ending {
+        Ending::Finished => ExecutionEvent::Finished(outcome.result.exit_code),
+        Ending::TimedOut => ExecutionEvent::TimedOut,
+        Ending::Cancelled => ExecutionEvent::Cancelled,
+        Ending::Crashed => ExecutionEvent::Crashed,
+    }
+}
+
+/// The outcome of an execution of which nobody knows how it ended.
+fn lost(execution: &Execution, reason: String) -> Outcome {
+    Outcome {
+        execution_id: execution.id.clone(),
+        ending: Ending::Crashed,
+        result: ExecutionResult {
+            exit_code: -1,
+            ..ExecutionResult::default()
+        },
+        error: Some(reason),
+    }
+}
+
+/// What tells this outcome from another one.
+fn digest_of(outcome: &Outcome) -> String {
+    let mut context = Context::new(&SHA256);
+    let result = &outcome.result;
+    for part in [&result.stdout, &result.stderr] {
+        context.update(&part.len().to_be_bytes());
+        context.update(part.as_bytes());
+    }
+    context.update(&result.exit_code.to_be_bytes());
+    context.update(
+        result
+            .return_value
+            .as_deref()
+            .unwrap_or_default()
+            .as_bytes(),
+    );
+    hexadecimal(context.finish().as_ref())
+}

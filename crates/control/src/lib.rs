@@ -1,0 +1,34 @@
+//! The control plane: sessions, executions, templates and files, whichever door asks for them.
+//!
+//! [`Control`] is what a door holds. It decides what may be done, has the runtime do it, and writes down
+//! what was done; how a request arrives and how its answer looks is the door's affair. Every change goes
+//! through a state machine of `sandbox-model`, names the version it was made from, and leaves an audit
+//! record.
+#![forbid(unsafe_code)]
+
+mod activity;
+mod audit;
+mod caller;
+mod control;
+mod error;
+mod events;
+mod execution;
+mod keys;
+mod live;
+mod measure;
+pub mod random;
+mod reaper;
+mod recovery;
+mod session;
+mod settings;
+mod template;
+
+pub use caller::Caller;
+pub use control::Control;
+pub use error::{ControlError, Kind};
+pub use events::Watch;
+pub use execution::{Finished, NewExecution, Output, Submitted};
+pub use keys::{Made, hash, new_secret};
+pub use session::{Asked, NewSession, Source};
+pub use settings::Settings;
+pub use template::{Patch, TemplateParts};

@@ -1,0 +1,92 @@
+//! Ending what nobody uses.
+//!
+//! Every server looks after the sessions of its own node: those that were idle for too long, that
+//! expired, that are too old; and workspaces whose session ended long ago. Each end is an event and an
+//! audit record.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sandbox_model::{Session, SessionEvent};
+use sandbox_store::Stored;
+
+use crate::caller::Caller;
+use crate::control::Control;
+use crate::error::ControlError;
+
+/// How many sessions are ended at a time.
+const BATCH: u64 = 200;
+
+/// How often uses are written down.
+const FLUSH: Duration = Duration::from_secs(2);
+
+impl Control {
+    /// Looks now and then, for as long as the server runs.
+    pub(crate) async fn reap(self) {
+        let mut reap = tokio::time::interval(self.shared.settings.reap_interval);
+        let mut flush = tokio::time::interval(FLUSH);
+        reap.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = reap.tick() => {
+                    if let Err(error) = self.reap_once().await {
+                        tracing::warn!(%error, "cannot look for sessions to end");
+                    }
+                }
+                _ = flush.tick() => {
+                    self.flush_activity().await;
+                    let idle = self.shared.settings.hibernate_after;
+                    self.shared.live.hibernate(idle).await;
+                }
+            }
+        }
+    }
+
+    /// Ends every session of this node that is to end now.
+    pub(crate) async fn reap_once(&self) -> Result<(), ControlError> {
+        self.flush_activity().await;
+        let (records, settings) = (&self.shared.records, &self.shared.settings);
+        if settings.expire {
+            let now = Timestamp::now();
+            let expired = records.sessions_expired_before(now, BATCH).await?;
+            self.end_all(expired, SessionEvent::Expired, "it expired")
+                .await;
+        }
+        if let Some(idle) = settings.idle_timeout {
+            let idle = records.sessions_idle_since(before_now(idle), BATCH).await?;
+            self.end_all(idle, SessionEvent::Idle, "it was idle for too long")
+                .await;
+        }
+        if let Some(age) = settings.max_lifetime {
+            let old = records.sessions_older_than(before_now(age), BATCH).await?;
+            self.end_all(
+                old,
+                SessionEvent::Outlived,
+                "it reached the age that no session may pass",
+            )
+            .await;
+        }
+        Ok(())
+    }
+
+    async fn end_all(&self, sessions: Vec<Stored<Session>>, event: SessionEvent, reason: &str) {
+        let node = &self.shared.settings.node_id;
+        for Stored { value: session, .. } in sessions {
+            if session.node_id != *node || session.status.after(event).is_err() {
+                continue;
+            }
+            let id = &session.id;
+            match self.end_session(&Caller::nobody(), id, event, reason).await {
+                Ok(_) => tracing::info!(session = %id, reason, "session {id} ended: {reason}"),
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "cannot end session {id}, of which {reason}");
+                }
+            }
+        }
+    }
+}
+
+fn before_now(duration: Duration) -> Timestamp {
+    let earlier = Timestamp::now().checked_sub(duration);
+    earlier.unwrap_or(Timestamp::MIN)
+}

@@ -1,0 +1,52 @@
+//! Setting right what a server before this one left, and what ends by itself.
+//!
+//! The processes of sessions end with their server, so an execution that was under way then is lost;
+//! sessions are in their workspaces and go on. A session that was being made when the server ended is not
+//! there, and failed.
+
+use sandbox_model::{Session, SessionEvent, SessionStatus};
+use sandbox_runtime::Ended;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::control::Control;
+use crate::error::ControlError;
+
+impl Control {
+    /// Sets right what the server before this one left on this node.
+    pub(crate) async fn recover(&self) -> Result<(), ControlError> {
+        let node = &self.shared.settings.node_id;
+        let sessions = self.shared.records.live_sessions_on(node).await?;
+        for stored in sessions {
+            let session = stored.value;
+            if session.status == SessionStatus::Creating {
+                let failed = |session: &mut Session| {
+                    session.error = Some("the server ended while it was being made".to_owned());
+                };
+                self.change(&session.id, SessionEvent::Failed, failed)
+                    .await?;
+            }
+            for summary in self.shared.records.live_executions(&session.id).await? {
+                let id = &summary.value.id;
+                if let Some(execution) = self.shared.records.execution(id).await? {
+                    self.crash(execution, "interrupted: the server ended while it ran")
+                        .await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears of sessions whose processes ended by themselves. They are started again when somebody uses
+    /// the session; what ran in them is told as crashed by whoever waited for it.
+    pub(crate) async fn watch_ends(self, mut ended: mpsc::UnboundedReceiver<Ended>) {
+        while let Some(Ended { session, status }) = ended.recv().await {
+            tracing::warn!(%session, status, "the processes of session {session} ended by themselves");
+            if let Err(error) = self.shared.live.end(&session).await {
+                tracing::warn!(%session, %error, "cannot clear away session {session}");
+            }
+            self.notice(&session, "executor_ended", json!({ "exit_status": status }))
+                .await;
+        }
+    }
+}

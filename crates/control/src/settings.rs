@@ -1,0 +1,53 @@
+//! What the control plane is told when it starts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sandbox_model::NodeId;
+
+/// What can be chosen. Every duration that ends something can be none: then it ends nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// What this machine is called among the nodes.
+    pub node_id: NodeId,
+    /// A session that nobody used for so long ends.
+    pub idle_timeout: Option<Duration>,
+    /// A session ends at this age, renewed or not.
+    pub max_lifetime: Option<Duration>,
+    /// Sessions end when they expire.
+    pub expire: bool,
+    /// How often sessions are looked at for ending.
+    pub reap_interval: Duration,
+    /// How long the workspace of a session is kept after its end.
+    pub retention: Duration,
+    /// The processes of a session that nobody used for so long are ended; its next use starts them again.
+    pub hibernate_after: Duration,
+    /// Refuse a session whose template's limits cannot be enforced here.
+    pub strict_limits: bool,
+    /// The most live sessions on this node.
+    pub max_sessions: u64,
+    /// Directories below which a session's source may be.
+    pub source_roots: Vec<PathBuf>,
+    /// How long executions may go on when the server is asked to end.
+    pub drain_timeout: Duration,
+}
+
+impl Settings {
+    /// What there is when nothing is chosen.
+    pub fn new(node_id: NodeId) -> Settings {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        Settings {
+            node_id,
+            idle_timeout: Some(minutes(30)),
+            max_lifetime: Some(minutes(6 * 60)),
+            expire: true,
+            reap_interval: Duration::from_secs(10),
+            retention: minutes(24 * 60),
+            hibernate_after: minutes(1),
+            strict_limits: false,
+            max_sessions: 20_000,
+            source_roots: Vec::new(),
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The routes: a file for each noun.
+
+pub(crate) mod events;
+pub(crate) mod executions;
+pub(crate) mod health;
+pub(crate) mod keys;
+pub(crate) mod resources;
+pub(crate) mod sessions;
+pub(crate) mod templates;

@@ -1,0 +1,279 @@
+//! Templates.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use sandbox_control::{Patch, TemplateParts};
+use sandbox_model::template::SecurityContext;
+use sandbox_model::{Cpu, Quantity, Resources, RuntimeKind, Template, TemplateId};
+use sandbox_store::records::TemplateFilter;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::api::resources::ResourcesView;
+use crate::authentication::{Admin, Reader};
+use crate::body::Body;
+use crate::error::{ApiError, ErrorView};
+use crate::paging::{self, Paging};
+use crate::query::{Id, Query};
+use crate::state::App;
+
+/// A template to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateTemplateRequest {
+    /// Letters, digits, `.`, `_` and `-`, 64 at most.
+    #[serde(alias = "template_id")]
+    id: String,
+    name: String,
+    /// `host`, a directory with an unpacked root, or an image reference.
+    #[serde(alias = "image_url")]
+    image: String,
+    /// What the image was built from.
+    base_image: Option<String>,
+    /// local, docker or kubernetes.
+    #[schema(default = "local")]
+    runtime_type: Option<String>,
+    /// What a session may use that does not say: 1 processor, 512Mi, 1Gi and 128 processes where nothing is
+    /// given.
+    #[serde(default)]
+    default_resources: ResourcesView,
+    /// What must be there when a session starts, such as `numpy` or `numpy==2.1`.
+    #[serde(default)]
+    pre_installed_packages: Vec<String>,
+    #[serde(default)]
+    security_context: SecurityContextView,
+    /// Can sessions be made from it?
+    is_active: Option<bool>,
+}
+
+/// What of a template is to change; the rest stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateTemplateRequest {
+    name: Option<String>,
+    #[serde(alias = "image_url")]
+    image: Option<String>,
+    default_resources: Option<ResourcesView>,
+    pre_installed_packages: Option<Vec<String>>,
+    security_context: Option<SecurityContextView>,
+    is_active: Option<bool>,
+}
+
+/// As whom code runs.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = SecurityContext)]
+pub(crate) struct SecurityContextView {
+    /// `1000:1000`, and nobody else.
+    user: String,
+    /// Never.
+    privileged: bool,
+}
+
+/// A template.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Template)]
+pub(crate) struct TemplateView {
+    id: String,
+    name: String,
+    image: String,
+    base_image: Option<String>,
+    runtime_type: String,
+    default_resources: ResourcesView,
+    pre_installed_packages: Vec<String>,
+    security_context: SecurityContextView,
+    is_active: bool,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+/// A page of templates.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateList {
+    /// Newest first.
+    templates: Vec<TemplateView>,
+    /// How many there are on all pages together.
+    total: u64,
+    /// What the next page is asked for with.
+    next_cursor: Option<String>,
+}
+
+/// Which templates.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Those that sessions cannot be made from, too.
+    #[serde(default)]
+    include_inactive: bool,
+}
+
+/// Makes a template.
+#[utoipa::path(post, path = "/templates", tag = "templates",
+    responses((status = 201, body = TemplateView), (status = 400, body = ErrorView), (status = 403, body = ErrorView),
+        (status = 409, body = ErrorView, description = "There is one of that id")))]
+pub(crate) async fn create(
+    State(app): State<App>,
+    Admin(caller): Admin,
+    Body { value, .. }: Body<CreateTemplateRequest>,
+) -> Result<(StatusCode, Json<TemplateView>), ApiError> {
+    let template = app.control.create_template(&caller, value.read()?).await?;
+    Ok((StatusCode::CREATED, Json(TemplateView::of(template))))
+}
+
+/// A template.
+#[utoipa::path(get, path = "/templates/{template_id}", tag = "templates",
+    params(("template_id" = String, Path)),
+    responses((status = 200, body = TemplateView), (status = 404, body = ErrorView)))]
+pub(crate) async fn get(
+    State(app): State<App>,
+    _: Reader,
+    Id(id): Id<TemplateId>,
+) -> Result<Json<TemplateView>, ApiError> {
+    Ok(Json(TemplateView::of(app.control.template(&id).await?)))
+}
+
+/// Templates, newest first.
+#[utoipa::path(get, path = "/templates", tag = "templates", params(ListQuery, Paging),
+    responses((status = 200, body = TemplateList), (status = 400, body = ErrorView)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    _: Reader,
+    Query(query): Query<ListQuery>,
+    Query(paging): Query<Paging>,
+) -> Result<Json<TemplateList>, ApiError> {
+    let filter = match query.include_inactive {
+        true => TemplateFilter::All,
+        false => TemplateFilter::Active,
+    };
+    let page = app.control.templates(filter, &paging.request()?).await?;
+    Ok(Json(TemplateList {
+        total: page.total,
+        next_cursor: paging::next(&page),
+        templates: page.items.into_iter().map(TemplateView::of).collect(),
+    }))
+}
+
+/// Changes a template. Sessions that were made from it stay as they are.
+#[utoipa::path(put, path = "/templates/{template_id}", tag = "templates",
+    params(("template_id" = String, Path)),
+    responses((status = 200, body = TemplateView), (status = 400, body = ErrorView), (status = 404, body = ErrorView)))]
+pub(crate) async fn update(
+    State(app): State<App>,
+    Admin(caller): Admin,
+    Id(id): Id<TemplateId>,
+    Body { value, .. }: Body<UpdateTemplateRequest>,
+) -> Result<Json<TemplateView>, ApiError> {
+    let current = app.control.template(&id).await?;
+    let patch = value.read(&current)?;
+    let template = app.control.update_template(&caller, &id, patch).await?;
+    Ok(Json(TemplateView::of(template)))
+}
+
+/// Deletes a template that no live session uses.
+#[utoipa::path(delete, path = "/templates/{template_id}", tag = "templates",
+    params(("template_id" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorView),
+        (status = 400, body = ErrorView, description = "Live sessions use it: deprecate it instead")))]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    Admin(caller): Admin,
+    Id(id): Id<TemplateId>,
+) -> Result<StatusCode, ApiError> {
+    app.control.delete_template(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What a template gives its sessions where nothing is said.
+const USUAL: Resources = Resources {
+    cpu: Cpu(1000),
+    memory: Quantity(512 << 20),
+    disk: Quantity(1 << 30),
+    max_processes: 128,
+};
+
+impl CreateTemplateRequest {
+    fn read(self) -> Result<TemplateParts, ApiError> {
+        let id = self.id.parse().map_err(|error| {
+            ApiError::invalid(format!("id: {error}"), "choose another identifier")
+        })?;
+        let runtime = match self.runtime_type.as_deref() {
+            None => RuntimeKind::Local,
+            Some(text) => text.parse().map_err(|error| {
+                ApiError::invalid(format!("runtime_type: {error}"), "use one of them")
+            })?,
+        };
+        Ok(TemplateParts {
+            id,
+            name: self.name,
+            image: self.image,
+            base_image: self.base_image,
+            runtime,
+            default_resources: self
+                .default_resources
+                .asked("default_resources")?
+                .over(&USUAL),
+            pre_installed_packages: self.pre_installed_packages,
+            security_context: self.security_context.read(),
+            is_active: self.is_active.unwrap_or(true),
+        })
+    }
+}
+
+impl UpdateTemplateRequest {
+    fn read(self, current: &Template) -> Result<Patch, ApiError> {
+        let resources = match self.default_resources {
+            Some(asked) => Some(
+                asked
+                    .asked("default_resources")?
+                    .over(&current.default_resources),
+            ),
+            None => None,
+        };
+        Ok(Patch {
+            name: self.name,
+            image: self.image,
+            default_resources: resources,
+            pre_installed_packages: self.pre_installed_packages,
+            security_context: self.security_context.map(SecurityContextView::read),
+            is_active: self.is_active,
+        })
+    }
+}
+
+impl Default for SecurityContextView {
+    fn default() -> SecurityContextView {
+        let SecurityContext { user, privileged } = SecurityContext::default();
+        SecurityContextView { user, privileged }
+    }
+}
+
+impl SecurityContextView {
+    fn read(self) -> SecurityContext {
+        SecurityContext {
+            user: self.user,
+            privileged: self.privileged,
+        }
+    }
+}
+
+impl TemplateView {
+    fn of(template: Template) -> TemplateView {
+        let SecurityContext { user, privileged } = template.security_context;
+        TemplateView {
+            id: template.id.to_string(),
+            name: template.name,
+            image: template.image,
+            base_image: template.base_image,
+            runtime_type: template.runtime.to_string(),
+            default_resources: template.default_resources.into(),
+            pre_installed_packages: template.pre_installed_packages,
+            security_context: SecurityContextView { user, privileged },
+            is_active: template.is_active,
+            created_at: template.created_at.to_string(),
+            updated_at: template.updated_at.to_string(),
+        }
+    }
+}

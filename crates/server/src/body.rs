@@ -1,0 +1,87 @@
+//! A request's body, as JSON.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use ring::digest::{SHA256, digest};
+use serde::de::DeserializeOwned;
+
+use crate::error::ApiError;
+
+/// The longest body: an event of a megabyte, code, and what JSON adds to them.
+const LONGEST: usize = 4 << 20;
+
+/// A body that was read.
+#[derive(Debug)]
+pub(crate) struct Body<T> {
+    /// What it says.
+    pub(crate) value: T,
+    /// What tells it from another one.
+    pub(crate) digest: String,
+}
+
+impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Body<T>, ApiError> {
+        let kind = request.headers().get(CONTENT_TYPE);
+        let kind = kind
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or("application/json");
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            let detail = format!("the body is {}", essence.escape_debug());
+            return Err(ApiError::invalid(detail, "send it as application/json"));
+        }
+        let bytes = read(request).await?;
+        // Nothing at all says as much as an empty object.
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        Ok(Body {
+            value: parse(text)?,
+            digest: hexadecimal(digest(&SHA256, text).as_ref()),
+        })
+    }
+}
+
+async fn read(request: Request) -> Result<bytes::Bytes, ApiError> {
+    let limited = Limited::new(request.into_body(), LONGEST);
+    match limited.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
+            axum::http::StatusCode::BAD_REQUEST,
+            "Sandbox.PayloadTooLarge",
+            "the request is too large",
+            format!("its body is larger than {LONGEST} bytes"),
+            "upload large data as a file",
+        )),
+        Err(_) => Err(ApiError::invalid("the body ended early", "send it again")),
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
+    let reader = &mut serde_json::Deserializer::from_slice(text);
+    let read = serde_path_to_error::deserialize(&mut *reader);
+    let value = read.map_err(|error| {
+        let path = error.path().to_string();
+        let problem = error.inner();
+        let detail = match path.as_str() {
+            "." => format!("the body: {problem}"),
+            path => format!("{path}: {problem}"),
+        };
+        ApiError::invalid(
+            detail,
+            "correct the body; /api/v1/openapi.json describes it",
+        )
+    })?;
+    reader.end().map_err(|error| {
+        ApiError::invalid(
+            format!("the body: {error}"),
+            "send one JSON object and nothing after it",
+        )
+    })?;
+    Ok(value)
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

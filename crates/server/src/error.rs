@@ -1,0 +1,258 @@
+//! How every failure looks from outside.
+//!
+//! A handler gives an [`ApiError`]; the outermost layer, which knows the request's identifier, writes it
+//! out. What the framework itself refuses takes the same shape there.
+
+use std::error::Error;
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use sandbox_control::{ControlError, Kind};
+use sandbox_model::RequestId;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What went wrong, for the client.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: &'static str,
+    description: String,
+    detail: String,
+    solution: String,
+    retry_after: Option<Duration>,
+}
+
+/// An error, as it is written.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(crate) struct ErrorView {
+    /// Which error it is, such as `Sandbox.SessionNotFound`.
+    error_code: String,
+    /// What failed, in words.
+    description: String,
+    /// On what, and why.
+    error_detail: String,
+    /// What to do next.
+    solution: String,
+    /// The request, as the server's log knows it.
+    request_id: String,
+}
+
+impl ApiError {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: &'static str,
+        description: impl Into<String>,
+        detail: impl Into<String>,
+        solution: impl Into<String>,
+    ) -> ApiError {
+        ApiError {
+            status,
+            code,
+            description: description.into(),
+            detail: detail.into(),
+            solution: solution.into(),
+            retry_after: None,
+        }
+    }
+
+    /// A request that is not what it should be.
+    pub(crate) fn invalid(detail: impl Into<String>, solution: impl Into<String>) -> ApiError {
+        let description = "the request is not valid";
+        let code = "Sandbox.InvalidParameter";
+        ApiError::new(StatusCode::BAD_REQUEST, code, description, detail, solution)
+    }
+
+    /// Nobody we know.
+    pub(crate) fn unauthorized(detail: impl Into<String>) -> ApiError {
+        ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "Sandbox.Unauthorized",
+            "the request has no valid API key",
+            detail,
+            "send the header `Authorization: Bearer KEY`; the admin key is in admin.key in the data directory",
+        )
+    }
+
+    /// Somebody we know, who may not.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> ApiError {
+        ApiError::new(
+            StatusCode::FORBIDDEN,
+            "Sandbox.Forbidden",
+            "the API key does not allow this",
+            detail,
+            "use a key with a greater scope",
+        )
+    }
+
+    /// Too often.
+    pub(crate) fn too_many(wait: Duration) -> ApiError {
+        let seconds = wait.as_secs() + 1;
+        let mut error = ApiError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Sandbox.TooManyRequests",
+            "too many requests",
+            format!("the rate limit is used up for {seconds} s"),
+            format!("wait {seconds} s, as Retry-After says"),
+        );
+        error.retry_after = Some(Duration::from_secs(seconds));
+        error
+    }
+
+    /// Something that should not have failed did. The details are for the log.
+    pub(crate) fn internal() -> ApiError {
+        ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "Sandbox.InternalError",
+            "the server failed",
+            "an error that it did not expect",
+            "look for the request's identifier in the server's log",
+        )
+    }
+
+    /// As it is written in answer to this request.
+    pub(crate) fn render(&self, request_id: &RequestId) -> Response {
+        let view = ErrorView {
+            error_code: self.code.to_owned(),
+            description: self.description.clone(),
+            error_detail: self.detail.clone(),
+            solution: self.solution.clone(),
+            request_id: request_id.to_string(),
+        };
+        let mut response = (self.status, axum::Json(view)).into_response();
+        let headers = response.headers_mut();
+        if let Some(wait) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+
+    /// What the framework refused, in our words.
+    pub(crate) fn of_status(status: StatusCode) -> ApiError {
+        match status {
+            StatusCode::NOT_FOUND => ApiError::new(
+                status,
+                "Sandbox.NotFound",
+                "there is nothing at this path",
+                "no route has it",
+                "see /api/v1/openapi.json for those there are",
+            ),
+            StatusCode::METHOD_NOT_ALLOWED => ApiError::new(
+                status,
+                "Sandbox.MethodNotAllowed",
+                "this path does not take that method",
+                "the Allow header names those it takes",
+                "see /api/v1/openapi.json",
+            ),
+            StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "Sandbox.PayloadTooLarge",
+                "the request is too large",
+                "its body is larger than this route takes",
+                "send less",
+            ),
+            status if status.is_client_error() => {
+                let reason = status.canonical_reason().unwrap_or("refused");
+                let code = "Sandbox.InvalidParameter";
+                let solution = "see /api/v1/openapi.json";
+                ApiError::new(status, code, "the request is not valid", reason, solution)
+            }
+            _ => ApiError::internal(),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<ControlError> for ApiError {
+    fn from(error: ControlError) -> ApiError {
+        match error {
+            ControlError::Invalid {
+                field,
+                problem,
+                solution,
+            } => ApiError::invalid(format!("{field}: {problem}"), solution),
+            ControlError::NotFound { kind, id } => not_found(kind, &id),
+            ControlError::Conflict { problem, solution } => {
+                let description = "it cannot be done in the state that it is in";
+                let code = "Sandbox.StateConflict";
+                ApiError::new(StatusCode::CONFLICT, code, description, problem, solution)
+            }
+            ControlError::TooLarge { what, most } => ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "Sandbox.PayloadTooLarge",
+                "it is too large",
+                format!("{what} is larger than {most} bytes"),
+                "send less, or in parts",
+            ),
+            ControlError::Exhausted { problem, solution } => {
+                let description = "there is no room for it now";
+                let code = "Sandbox.CapacityExhausted";
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                ApiError::new(status, code, description, problem, solution)
+            }
+            ControlError::Unavailable { part, source } => {
+                tracing::error!(part, error = %chain(source.as_ref()), "{part} does not answer");
+                let mut error = ApiError::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Sandbox.Unavailable",
+                    format!("{part} does not answer"),
+                    format!("{part} is needed for this, and failed"),
+                    "try again in a while; /health tells which parts are well",
+                );
+                error.retry_after = Some(Duration::from_secs(1));
+                error
+            }
+            ControlError::Failed { what, source } => {
+                tracing::error!(error = %chain(source.as_ref()), "cannot {what}");
+                ApiError::internal()
+            }
+        }
+    }
+}
+
+fn not_found(kind: Kind, id: &str) -> ApiError {
+    let code = match kind {
+        Kind::Session => "Sandbox.SessionNotFound",
+        Kind::Execution => "Sandbox.ExecutionNotFound",
+        Kind::Template => "Sandbox.TemplateNotFound",
+        Kind::File => "Sandbox.FileNotFound",
+        Kind::Container => "Sandbox.ContainerNotFound",
+        Kind::Node => "Sandbox.NodeNotFound",
+        Kind::Key => "Sandbox.KeyNotFound",
+    };
+    let (description, solution) = match kind {
+        Kind::File => (
+            format!("File not found in workspace: {id}"),
+            "list the directory to see what is there".to_owned(),
+        ),
+        kind => (
+            format!("there is no {kind} {id}"),
+            format!("check the identifier; list the {kind}s to see those there are"),
+        ),
+    };
+    let detail = format!("{kind} {id} is not known");
+    ApiError::new(StatusCode::NOT_FOUND, code, description, detail, solution)
+}
+
+/// An error with what caused it, in one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,29 @@
+//! The control plane behind HTTP.
+//!
+//! [`serve`] puts everything together: the process that raises sessions, the records, the objects, the
+//! control plane, and the routes. What a request may do and what it leads to is `sandbox-control`'s
+//! affair; here it is read, its sender recognised, and its answer written.
+#![forbid(unsafe_code)]
+
+mod api;
+mod authentication;
+mod body;
+mod error;
+mod idempotency;
+mod logging;
+mod measuring;
+mod openapi;
+mod paging;
+mod query;
+mod rate;
+mod request_id;
+mod router;
+mod secrets;
+mod serve;
+mod settings;
+mod state;
+
+pub use openapi::document;
+pub use sandbox_control::Settings as ControlSettings;
+pub use serve::{ServeError, Served, serve};
+pub use settings::{S3, Secret, Settings};

@@ -1,0 +1,86 @@
+//! What a request's path and query say.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use std::str::FromStr;
+
+use crate::error::ApiError;
+
+/// The query, read.
+#[derive(Debug)]
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query<T>, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let reader = serde_urlencoded::Deserializer::new(form(query));
+        let value = serde_path_to_error::deserialize(reader).map_err(|error| {
+            let detail = format!("{}: {}", error.path(), error.inner());
+            ApiError::invalid(
+                detail,
+                "correct the query; /api/v1/openapi.json describes it",
+            )
+        })?;
+        Ok(Query(value))
+    }
+}
+
+/// The path's one parameter, as an identifier.
+#[derive(Debug)]
+pub(crate) struct Id<T>(pub(crate) T);
+
+/// An identifier that is not well formed names nothing that is there.
+pub(crate) trait Named: FromStr {
+    /// What it names.
+    const KIND: sandbox_control::Kind;
+}
+
+impl<S: Send + Sync, T: Named> FromRequestParts<S> for Id<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Id<T>, ApiError> {
+        let unreadable = || {
+            ApiError::invalid(
+                "the path is not UTF-8",
+                "use an identifier that was given out",
+            )
+        };
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let params = params.map_err(|_| unreadable())?;
+        let (_, text) = params.iter().next().ok_or_else(unreadable)?;
+        match text.parse() {
+            Ok(id) => Ok(Id(id)),
+            Err(_) => Err(sandbox_control::ControlError::not_found(T::KIND, shown(text)).into()),
+        }
+    }
+}
+
+/// What somebody sent, fit to be sent back.
+fn shown(text: &str) -> String {
+    const MOST: usize = 100;
+    let short: String = text.chars().take(MOST).collect();
+    short.escape_debug().to_string()
+}
+
+fn form(query: &str) -> form_urlencoded::Parse<'_> {
+    form_urlencoded::parse(query.as_bytes())
+}
+
+macro_rules! named {
+    ($($id:ty => $kind:ident),* $(,)?) => {$(
+        impl Named for $id {
+            const KIND: sandbox_control::Kind = sandbox_control::Kind::$kind;
+        }
+    )*};
+}
+
+named!(
+    sandbox_model::SessionId => Session,
+    sandbox_model::ExecutionId => Execution,
+    sandbox_model::TemplateId => Template,
+    sandbox_model::KeyId => Key,
+    sandbox_model::NodeId => Node,
+);

@@ -1,0 +1,58 @@
+//! Every request has an identifier: the client's own if it is well formed, else one made here. It is on the
+//! answer, on every log line, and in every error.
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use sandbox_control::random;
+use sandbox_model::RequestId;
+use tracing::Instrument;
+
+use crate::error::ApiError;
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Names the request, and writes out the error that answers it, if one does.
+pub(crate) async fn name(mut request: Request, next: Next) -> Response {
+    let given = request
+        .headers()
+        .get(HEADER)
+        .and_then(|value| value.to_str().ok());
+    let id: RequestId = match given.and_then(|text| text.parse().ok()) {
+        Some(id) => id,
+        None => RequestId::random(random::numbers()),
+    };
+    request.extensions_mut().insert(id.clone());
+    let span = tracing::info_span!("request", request_id = %id);
+    let response = next.run(request).instrument(span).await;
+    let mut response = written(response, &id);
+    if let Ok(value) = HeaderValue::from_str(id.as_str()) {
+        response.headers_mut().insert(HEADER, value);
+    }
+    response
+}
+
+fn written(response: Response, id: &RequestId) -> Response {
+    if let Some(error) = response.extensions().get::<ApiError>() {
+        return error.render(id);
+    }
+    let status = response.status();
+    let is_ours = response
+        .headers()
+        .get(axum::http::header::CONTENT_TYPE)
+        .is_some_and(|kind| {
+            kind.to_str()
+                .is_ok_and(|kind| kind.starts_with("application/json"))
+        });
+    if (status.is_client_error() || status.is_server_error()) && !is_ours {
+        let mut rendered = ApiError::of_status(status).render(id);
+        if let Some(allow) = response.headers().get(axum::http::header::ALLOW) {
+            rendered
+                .headers_mut()
+                .insert(axum::http::header::ALLOW, allow.clone());
+        }
+        return rendered;
+    }
+    response
+}

@@ -1,0 +1,63 @@
+//! Every route, in one table.
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::{events, executions, health, keys, sessions, templates};
+use crate::authentication::recognise;
+use crate::error::ApiError;
+use crate::measuring::measure;
+use crate::openapi;
+use crate::request_id;
+use crate::state::App;
+
+/// What is described in the OpenAPI document.
+pub(crate) fn described() -> OpenApiRouter<App> {
+    let api = OpenApiRouter::new()
+        .routes(routes!(sessions::create, sessions::list))
+        .routes(routes!(sessions::get, sessions::terminate))
+        .routes(routes!(sessions::renew))
+        .routes(routes!(events::watch))
+        .routes(routes!(executions::execute))
+        .routes(routes!(executions::list))
+        .routes(routes!(executions::get))
+        .routes(routes!(executions::status))
+        .routes(routes!(executions::result))
+        .routes(routes!(executions::cancel))
+        .routes(routes!(templates::create, templates::list))
+        .routes(routes!(
+            templates::get,
+            templates::update,
+            templates::delete
+        ))
+        .routes(routes!(keys::create, keys::list))
+        .routes(routes!(keys::revoke));
+    let root = OpenApiRouter::new()
+        .routes(routes!(health::health))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::metrics));
+    OpenApiRouter::with_openapi(openapi::head())
+        .nest("/api/v1", api)
+        .merge(root)
+}
+
+/// The whole of it.
+pub(crate) fn router(app: App) -> Router {
+    let (router, document) = described().split_for_parts();
+    let document = axum::Json(openapi::finished(document));
+    router
+        .route(
+            "/api/v1/openapi.json",
+            get(|| async move { document.into_response() }),
+        )
+        .route("/api/v1/docs", get(openapi::reference))
+        .fallback(|| async { ApiError::of_status(axum::http::StatusCode::NOT_FOUND) })
+        .layer(from_fn_with_state(app.clone(), recognise))
+        .layer(from_fn(measure))
+        .layer(from_fn(request_id::name))
+        .with_state(app)
+}

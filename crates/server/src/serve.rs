@@ -1,0 +1,242 @@
+//! Putting a server together, running it, and taking it down.
+//!
+//! The order matters. The process that raises sessions is started while there is a single thread; only
+//! then comes the runtime with its threads. The address is bound before anything is set right in the
+//! records, so that of two servers by mistake one fails first and touches nothing.
+
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use sandbox_control::{Control, ControlError, new_secret};
+use sandbox_model::{Class, Failure};
+use sandbox_runtime::{Local, Nursery};
+use sandbox_store::objects::{Access, SigningKey};
+use sandbox_store::{Objects, ObjectsError, Records, StoreError};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::authentication::Keys;
+use crate::logging;
+use crate::measuring::Measures;
+use crate::rate::Rates;
+use crate::router::router;
+use crate::secrets;
+use crate::settings::{Secret, Settings};
+use crate::state::App;
+
+/// Why a server does not run.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Its directory cannot be used.
+    #[error("cannot use the data directory {}", path.display())]
+    Data {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another server uses it.
+    #[error("another server uses the data directory {}", .0.display())]
+    Taken(PathBuf),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// Which one.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Everybody could reach it, and nobody chose its key.
+    #[error("{0} can be reached from other machines, and no API key was chosen")]
+    Exposed(SocketAddr),
+    /// The log cannot be started.
+    #[error("the log level is not one: {0}")]
+    LogLevel(String),
+    /// The process that raises sessions cannot be started.
+    #[error("cannot start the process that raises sessions")]
+    Nursery(#[source] io::Error),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Records(#[from] StoreError),
+    /// The objects cannot be used.
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
+    /// What was left cannot be set right.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// It failed while it ran.
+    #[error("the server failed")]
+    Run(#[source] io::Error),
+}
+
+impl Failure for ServeError {
+    fn class(&self) -> Class {
+        match self {
+            ServeError::Taken(_) => Class::Conflict,
+            _ => Class::General,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            ServeError::Data { .. } => "choose a directory that is yours with --data",
+            ServeError::Taken(_) => "end that server, or choose another directory with --data",
+            ServeError::Bind { .. } => "choose another address with --bind",
+            ServeError::Exposed(_) => {
+                "set SANDBOX_API_KEY or SANDBOX_API_KEY_FILE, or bind to 127.0.0.1"
+            }
+            ServeError::LogLevel(_) => "use error, warn, info, debug or trace",
+            ServeError::Records(error) => return error.hint(),
+            ServeError::Objects(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Served {
+    /// Where.
+    pub address: SocketAddr,
+    /// The file with the admin's key; none when it was given.
+    pub key_file: Option<PathBuf>,
+}
+
+/// Runs a server until it is told to end by SIGTERM or SIGINT; `listening` is called when it answers.
+/// Must be called while the process has a single thread.
+pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), ServeError> {
+    let lock = prepare(&settings)?;
+    let nursery = Nursery::start(&settings.data.join("sessions"), settings.user);
+    let nursery = nursery.map_err(ServeError::Nursery)?;
+    logging::start(&settings.log_level).map_err(ServeError::LogLevel)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let served = runtime
+        .map_err(ServeError::Run)?
+        .block_on(run(settings, nursery, listening));
+    drop(lock);
+    served
+}
+
+/// What needs no threads: the directory, and that it is ours alone.
+fn prepare(settings: &Settings) -> Result<File, ServeError> {
+    if settings.api_key.is_none() && !settings.bind.ip().is_loopback() {
+        return Err(ServeError::Exposed(settings.bind));
+    }
+    let data = &settings.data;
+    let unusable = |source| ServeError::Data {
+        path: data.clone(),
+        source,
+    };
+    std::fs::create_dir_all(data).map_err(unusable)?;
+    // Sessions may belong to another user, who must get through; what is in it is closed itself.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o711);
+    std::fs::set_permissions(data, mode).map_err(unusable)?;
+    let lock = File::create(data.join("lock")).map_err(unusable)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => Err(ServeError::Taken(data.clone())),
+        Err(std::fs::TryLockError::Error(error)) => Err(unusable(error)),
+    }
+}
+
+async fn run(
+    settings: Settings,
+    nursery: Nursery,
+    listening: impl FnOnce(&Served),
+) -> Result<(), ServeError> {
+    let bind = settings.bind;
+    let unbound = |source| ServeError::Bind {
+        address: bind,
+        source,
+    };
+    let listener = TcpListener::bind(bind).await.map_err(unbound)?;
+    let address = listener.local_addr().map_err(unbound)?;
+    let (app, key_file) = assemble(&settings, nursery).await?;
+    let control = app.control.clone();
+    listening(&Served { address, key_file });
+    tracing::info!(%address, "listening on {address}");
+    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+    let served = axum::serve(listener, service).with_graceful_shutdown(ending());
+    let outcome = tokio::select! {
+        outcome = served => outcome,
+        // Streams of events have no end of their own.
+        () = async { ending().await; control.stop().await } => Ok(()),
+    };
+    control.stop().await;
+    outcome.map_err(ServeError::Run)
+}
+
+/// Everything a handler can reach, and where the admin's key was kept if it was made here.
+async fn assemble(
+    settings: &Settings,
+    nursery: Nursery,
+) -> Result<(App, Option<PathBuf>), ServeError> {
+    let data = &settings.data;
+    let (admin, key_file) = match &settings.api_key {
+        Some(key) => (key.clone(), None),
+        None => (
+            kept(data, "admin.key", new_secret)?,
+            Some(data.join("admin.key")),
+        ),
+    };
+    let links = signing_key(&kept(data, "links.key", secrets::token)?);
+    let records = Records::open(&settings.database.0, &settings.pool).await?;
+    let s3 = &settings.s3;
+    let defaults = Access::with(links.clone());
+    let access = Access {
+        endpoint: s3.endpoint.clone(),
+        region: s3.region.clone().unwrap_or(defaults.region),
+        addressing: s3.addressing.unwrap_or(defaults.addressing),
+        credentials: s3.credentials.clone(),
+        signing_key: defaults.signing_key,
+    };
+    let objects = Objects::open(&settings.objects, &access).await?;
+    let (local, ended) = Local::new(nursery).map_err(ServeError::Nursery)?;
+    let measures = Measures::start();
+    let control = Control::start(settings.control.clone(), records, objects, local, ended).await?;
+    let app = App {
+        control,
+        keys: Arc::new(Keys::new(&admin)),
+        rates: Arc::new(Rates::new(settings.requests_per_second)),
+        measures,
+        links,
+        started: Instant::now(),
+    };
+    Ok((app, key_file))
+}
+
+fn kept(data: &Path, file: &str, make: impl FnOnce() -> String) -> Result<Secret, ServeError> {
+    secrets::kept(data, file, make).map_err(|source| ServeError::Data {
+        path: data.join(file),
+        source,
+    })
+}
+
+fn signing_key(secret: &Secret) -> SigningKey {
+    let digest = ring::digest::digest(&ring::digest::SHA256, secret.0.as_bytes());
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest.as_ref());
+    SigningKey::new(&bytes)
+}
+
+/// Until the server is told to end.
+async fn ending() {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

@@ -1,0 +1,64 @@
+//! What a server is told when it starts. Where each value comes from (flag, environment, file, default) is
+//! the command line's affair.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use sandbox_linux::identity::Ids;
+use sandbox_store::objects::{Addressing, Credentials, Location};
+use sandbox_store::records::Pool;
+
+/// Everything a server is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// Where it keeps what it keeps.
+    pub data: PathBuf,
+    /// The records' database.
+    pub database: Secret,
+    /// How it is connected to.
+    pub pool: Pool,
+    /// Where objects are.
+    pub objects: Location,
+    /// How S3 is spoken to, where that is where they are.
+    pub s3: S3,
+    /// The admin's key; one is made and kept where none is given.
+    pub api_key: Option<Secret>,
+    /// What the tokens of sessions are derived from; one is made and kept where none is given.
+    pub internal_token: Option<Secret>,
+    /// Whom sessions belong to on this machine, when the server is root.
+    pub user: Option<Ids>,
+    /// From where browsers may speak to it.
+    pub allowed_origins: Vec<String>,
+    /// How many requests a second a key may make.
+    pub requests_per_second: u32,
+    /// How much is logged, such as `info`.
+    pub log_level: String,
+    /// What the control plane is told.
+    pub control: sandbox_control::Settings,
+}
+
+/// How S3 is spoken to.
+#[derive(Debug, Clone, Default)]
+pub struct S3 {
+    /// The server's URL; Amazon's own when there is none.
+    pub endpoint: Option<String>,
+    /// The region that requests are signed for.
+    pub region: Option<String>,
+    /// Where requests name their bucket.
+    pub addressing: Option<Addressing>,
+    /// Who we are; the machine's own role when there is none.
+    pub credentials: Option<Credentials>,
+}
+
+/// A text that no log shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}

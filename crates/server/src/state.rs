@@ -1,0 +1,22 @@
+//! What every handler can reach.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sandbox_control::Control;
+use sandbox_store::objects::SigningKey;
+
+use crate::authentication::Keys;
+use crate::measuring::Measures;
+use crate::rate::Rates;
+
+/// What every handler can reach. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) control: Control,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) rates: Arc<Rates>,
+    pub(crate) measures: Measures,
+    pub(crate) links: SigningKey,
+    pub(crate) started: Instant,
+}
