@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::sea_query::{Expr, ExprTrait, Func};
+use sea_orm::sea_query::{Expr, ExprTrait, Func, OnConflict};
 use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter};
 use sea_orm::{QuerySelect, Select};
 
@@ -72,6 +72,17 @@ impl Key {
             slot: i64::from(sum(id.as_bytes()) % counted.slots()),
         }
     }
+
+    fn row(self, number: i64) -> ActiveModel {
+        ActiveModel {
+            counted: ActiveValue::Set(self.counted.as_str().to_owned()),
+            owner: ActiveValue::Set(self.owner),
+            subject: ActiveValue::Set(self.subject),
+            status: ActiveValue::Set(self.status),
+            slot: ActiveValue::Set(self.slot),
+            number: ActiveValue::Set(number),
+        }
+    }
 }
 
 /// Takes a record out of the numbers `before` and puts it into those `after`.
@@ -90,48 +101,27 @@ pub(super) async fn shift(
     for key in after {
         *changes.entry(key).or_default() += 1;
     }
-    for (key, change) in changes.into_iter().filter(|(_, change)| *change != 0) {
-        add(step, &key, change).await?;
-    }
-    Ok(())
-}
-
-async fn add(step: &Step, key: &Key, change: i64) -> Result<(), Fault> {
-    let updated = Entity::update_many()
-        .col_expr(Column::Number, Expr::col(Column::Number).add(change))
-        .filter(Column::Counted.eq(key.counted.as_str()))
-        .filter(Column::Owner.eq(&*key.owner))
-        .filter(Column::Subject.eq(&*key.subject))
-        .filter(Column::Status.eq(&*key.status))
-        .filter(Column::Slot.eq(key.slot))
-        .exec(step)
-        .await?;
-    if updated.rows_affected > 0 {
+    changes.retain(|_, change| *change != 0);
+    if changes.is_empty() {
         return Ok(());
     }
-    let first = ActiveModel {
-        counted: ActiveValue::Set(key.counted.as_str().to_owned()),
-        owner: ActiveValue::Set(key.owner.clone()),
-        subject: ActiveValue::Set(key.subject.clone()),
-        status: ActiveValue::Set(key.status.clone()),
-        slot: ActiveValue::Set(key.slot),
-        number: ActiveValue::Set(change),
+    let sum = match step.get_database_backend() {
+        DbBackend::MySql => "number + VALUES(number)",
+        _ => "counts.number + excluded.number",
     };
-    // Somebody else may add the row between the two statements.
-    let or_add = sea_orm::sea_query::OnConflict::columns([
+    let or_add = OnConflict::columns([
         Column::Counted,
         Column::Owner,
         Column::Subject,
         Column::Status,
         Column::Slot,
     ])
-    .value(
-        Column::Number,
-        Expr::col((Entity, Column::Number)).add(change),
-    )
+    .value(Column::Number, Expr::cust(sum))
     .to_owned();
-    let insert = Entity::insert(first).on_conflict(or_add);
-    insert.exec_without_returning(step).await?;
+    Entity::insert_many(changes.into_iter().map(|(key, change)| key.row(change)))
+        .on_conflict(or_add)
+        .exec_without_returning(step)
+        .await?;
     Ok(())
 }
 

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use sandbox_model::{Execution, ExecutionId, ExecutionStatus, Language, SessionId};
 use sea_orm::sea_query::Expr;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter,
-    QueryOrder, QuerySelect, Select,
+    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect, Select,
 };
 
 use super::count::{self, Counted};
@@ -63,35 +63,46 @@ pub struct ExecutionSummary {
     pub error: Option<String>,
 }
 
-/// What of a row its numbers depend on.
-#[derive(FromQueryResult)]
-struct Before {
-    version: i64,
-    session_id: String,
-    status: String,
-}
-
-/// Replaces an execution within a transaction; what else belongs to it comes after.
-pub(super) async fn replace(step: &Step, row: &Model, expected: i64) -> Result<(), Fault> {
+/// Replaces an execution within a transaction. What else belongs to it comes after, and its numbers
+/// last: see [`shift`].
+pub(super) async fn replace(
+    step: &Step,
+    current: &Stored<Execution>,
+    row: &Model,
+) -> Result<(), Fault> {
     let named = Named {
         kind: KIND,
         id: &row.id,
     };
-    let before = Entity::find_by_id(&*row.id)
-        .select_only()
-        .columns([Column::Version, Column::SessionId, Column::Status])
-        .into_model::<Before>()
-        .one(step)
-        .await?
-        .ok_or_else(|| named.missing())?;
     let mut active = row.clone().into_active_model().reset_all();
     for heard in [Column::LastHeartbeatAt, Column::HeardAt, Column::Progress] {
         active.not_set(heard);
     }
-    if before.version != expected || !VERSIONED.replace(step, active, &row.id, expected).await? {
-        return Err(named.stale().into());
+    let updated = VERSIONED
+        .replacement(active, &row.id, current.version)
+        // What its numbers depend on is as it was read, or they would be wrong.
+        .filter(Column::SessionId.eq(current.value.session_id.as_str()))
+        .filter(Column::Status.eq(current.value.status.as_str()))
+        .exec(step)
+        .await?;
+    match updated.rows_affected {
+        1 => Ok(()),
+        _ => Err(VERSIONED.refusal::<Entity>(step, named).await?.into()),
     }
-    let before = row::count(&row.id, &before.session_id, &before.status);
+}
+
+/// Moves the numbers after [`replace`].
+pub(super) async fn shift(
+    step: &Step,
+    current: &Stored<Execution>,
+    row: &Model,
+) -> Result<(), Fault> {
+    let current = &current.value;
+    let before = row::count(
+        &row.id,
+        current.session_id.as_str(),
+        current.status.as_str(),
+    );
     count::shift(step, before, row.count()).await
 }
 
@@ -170,7 +181,8 @@ impl Records {
         };
         named.stays(&row.id)?;
         self.write(|step| async move {
-            replace(&step, row, current.version).await?;
+            replace(&step, current, row).await?;
+            shift(&step, current, row).await?;
             step.commit(()).await
         })
         .await?;

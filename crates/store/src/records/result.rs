@@ -56,25 +56,23 @@ impl Records {
         let files = &artifact::rows(&current.value.id, report.artifacts)?;
         let outcome = self
             .write(|step| async move {
-                if let Some(known) = known(&step, id, report.digest).await? {
-                    return Ok(known);
-                }
-                super::execution::replace(&step, row, current.version).await?;
+                super::execution::replace(&step, current, row).await?;
                 let named = Named {
                     kind: result::KIND,
                     id,
                 };
                 versioned::insert(&step, kept.clone(), named, None).await?;
                 artifact::keep(&step, id, files).await?;
+                super::execution::shift(&step, current, row).await?;
                 let first = Reported::First(Box::new(row.clone().read()?));
                 step.commit(first).await
             })
             .await;
         match outcome {
-            // Perhaps by a report that was a moment faster.
-            Err(StoreError::Stale { kind, id }) => {
+            // Perhaps by a report that was there before.
+            Err(error) if is_late(&error) => {
                 let known = self.reported(&current.value.id, report.digest).await?;
-                known.ok_or(StoreError::Stale { kind, id })
+                known.ok_or(error)
             }
             outcome => outcome,
         }
@@ -98,6 +96,14 @@ impl Records {
         row.map_err(|error| self.explain(error))?
             .map(result::Model::read)
             .transpose()
+    }
+}
+
+fn is_late(error: &StoreError) -> bool {
+    match error {
+        StoreError::Stale { .. } => true,
+        StoreError::Exists { kind, .. } => *kind == result::KIND,
+        _ => false,
     }
 }
 

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use sandbox_model::{NodeId, Session, SessionId, SessionMode, SessionStatus, TemplateId};
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, FromQueryResult, IntoActiveModel, QueryFilter,
-    QueryOrder, QuerySelect, Select, UpdateMany,
+    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
+    QuerySelect, Select, UpdateMany,
 };
 
 use super::activity;
@@ -70,15 +70,6 @@ impl SessionFilter {
     }
 }
 
-/// What of a row its numbers depend on.
-#[derive(FromQueryResult)]
-struct Before {
-    version: i64,
-    template_id: String,
-    agent_id: Option<String>,
-    status: String,
-}
-
 /// Puts `row` in the place of what was read. What touches write is theirs.
 fn replacement(row: &Model, current: &Stored<Session>) -> UpdateMany<Entity> {
     let used = activity::later(Column::LastActivityAt, row.last_activity_at);
@@ -87,9 +78,17 @@ fn replacement(row: &Model, current: &Stored<Session>) -> UpdateMany<Entity> {
     if row.expires_at == micros(current.value.expires_at) {
         active.not_set(Column::ExpiresAt);
     }
+    let agent = match &current.value.agent_id {
+        Some(agent) => Column::AgentId.eq(agent.as_str()),
+        None => Column::AgentId.is_null(),
+    };
     VERSIONED
         .replacement(active, &row.id, current.version)
         .col_expr(Column::LastActivityAt, used)
+        // What its numbers depend on is as it was read, or they would be wrong.
+        .filter(Column::TemplateId.eq(current.value.template_id.as_str()))
+        .filter(Column::Status.eq(current.value.status.as_str()))
+        .filter(agent)
 }
 
 impl Records {
@@ -155,33 +154,15 @@ impl Records {
             id: &row.template_id,
         };
         named.stays(&row.id)?;
-        let expected = current.version;
         self.write(|step| async move {
-            let before = Entity::find_by_id(&*row.id)
-                .select_only()
-                .columns([
-                    Column::Version,
-                    Column::TemplateId,
-                    Column::AgentId,
-                    Column::Status,
-                ])
-                .into_model::<Before>()
-                .one(&step)
-                .await?
-                .ok_or_else(|| named.missing())?;
-            if before.version != expected {
-                return Err(named.stale().into());
-            }
             let update = replacement(row, current);
             match update.exec(&step).await.map_err(Fault::from) {
                 Ok(updated) if updated.rows_affected == 1 => {}
-                Ok(_) => return Err(named.stale().into()),
+                Ok(_) => return Err(VERSIONED.refusal::<Entity>(&step, named).await?.into()),
                 Err(fault) if fault.is_broken_reference() => return Err(template.missing().into()),
                 Err(fault) => return Err(fault),
             }
-            let agent = before.agent_id.as_deref();
-            let before = row::counts(&row.id, &before.template_id, agent, &before.status);
-            count::shift(&step, before, row.counts()).await?;
+            count::shift(&step, row::counts_of(&current.value), row.counts()).await?;
             step.commit(()).await
         })
         .await?;

@@ -99,10 +99,7 @@ impl Records {
             if VERSIONED.replace(&step, active, &row.id, expected).await? {
                 return step.commit(()).await;
             }
-            match Entity::find_by_id(&*row.id).one(&step).await? {
-                Some(_) => Err(named.stale().into()),
-                None => Err(named.missing().into()),
-            }
+            Err(VERSIONED.refusal::<Entity>(&step, named).await?.into())
         })
         .await?;
         row.clone().read()

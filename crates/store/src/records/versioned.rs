@@ -2,7 +2,7 @@
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter,
-    UpdateMany,
+    QuerySelect, UpdateMany,
 };
 
 use super::error::{Fault, StoreError};
@@ -86,6 +86,25 @@ impl<C: ColumnTrait> Versioned<C> {
     {
         let update = self.replacement(row, id, expected);
         Ok(update.exec(connection).await?.rows_affected == 1)
+    }
+
+    /// Why a row was not replaced.
+    pub(super) async fn refusal<E: EntityTrait<Column = C>>(
+        &self,
+        connection: &impl ConnectionTrait,
+        named: Named<'_>,
+    ) -> Result<StoreError, Fault> {
+        let version: Option<i64> = E::find()
+            .filter(self.id.eq(named.id))
+            .select_only()
+            .column(self.version)
+            .into_tuple()
+            .one(connection)
+            .await?;
+        Ok(match version {
+            Some(_) => named.stale(),
+            None => named.missing(),
+        })
     }
 
     /// The statement that does, for who has something to add.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sandbox_model::*;
+use sandbox_store::Stored;
 use sandbox_store::records::{Lease, Remembered, Report, Reported, StoreError, TemplateFilter};
 
 use crate::databases::Database;
@@ -24,6 +25,8 @@ on_every_database!(
     the_pool_gives_each_entry_once,
     nodes_and_containers_come_back_as_they_went_in,
     hostile_text_is_kept_or_refused_by_name,
+    a_change_takes_few_statements,
+    what_was_not_read_is_stale,
 );
 
 async fn a_template_comes_back_as_it_went_in(database: Database) {
@@ -592,4 +595,79 @@ async fn hostile_text_is_kept_or_refused_by_name(database: Database) {
         .await;
     let text = "execution_time is not a number";
     assert_eq!(refused.unwrap_err().to_string(), text);
+}
+
+async fn a_change_takes_few_statements(database: Database) {
+    let records = open(&database).await;
+    let template = template();
+    records.insert_template(&template).await.unwrap();
+    let session = session(&template);
+    let execution = execution(&session);
+    let before = records.statements();
+    let taken = |so_far: u64| records.statements() - before - so_far;
+
+    let stored = records.insert_session(&session).await.unwrap();
+    assert_eq!(taken(0), 2);
+    let running = Session {
+        status: SessionStatus::Running,
+        ..session.clone()
+    };
+    records.update_session(&stored, &running).await.unwrap();
+    assert_eq!(taken(2), 2);
+    let stored = records.insert_execution(&execution).await.unwrap();
+    assert_eq!(taken(4), 2);
+    let running = Execution {
+        status: ExecutionStatus::Running,
+        ..execution.clone()
+    };
+    let stored = records.update_execution(&stored, &running).await.unwrap();
+    assert_eq!(taken(6), 2);
+    let report = Report {
+        digest: "d",
+        result: &result(),
+        artifacts: &[],
+    };
+    let ended = completed(&running);
+    records.finish(&stored, &ended, &report).await.unwrap();
+    assert_eq!(taken(8), 3);
+}
+
+/// A version names what was read under it. With anything else in its place the numbers would move
+/// from where nothing is.
+async fn what_was_not_read_is_stale(database: Database) {
+    let records = open(&database).await;
+    let template = template();
+    records.insert_template(&template).await.unwrap();
+    let session = records.insert_session(&session(&template)).await.unwrap();
+    let execution = execution(&session.value);
+    let execution = records.insert_execution(&execution).await.unwrap();
+    for invented in [
+        Session {
+            status: SessionStatus::Paused,
+            ..session.value.clone()
+        },
+        Session {
+            agent_id: Some("ada".to_owned()),
+            ..session.value.clone()
+        },
+        Session {
+            template_id: "another".parse().unwrap(),
+            ..session.value.clone()
+        },
+    ] {
+        let current = Stored {
+            value: invented,
+            version: session.version,
+        };
+        let stale = records.update_session(&current, &session.value).await;
+        assert!(matches!(stale, Err(StoreError::Stale { .. })), "{stale:?}");
+    }
+    let current = Stored {
+        value: completed(&execution.value),
+        version: execution.version,
+    };
+    let stale = records.update_execution(&current, &execution.value).await;
+    assert!(matches!(stale, Err(StoreError::Stale { .. })), "{stale:?}");
+    let read = records.session(&session.value.id).await.unwrap();
+    assert_eq!(read, Some(session));
 }

@@ -52,14 +52,20 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-/// The numbers that a session is part of.
-pub fn counts(id: &str, template: &str, agent: Option<&str>, status: &str) -> Vec<Key> {
+fn counts(id: &str, template: &str, agent: Option<&str>, status: &str) -> Vec<Key> {
     let sessions = Key::of(id, Counted::Sessions, "", template, status);
     let of_agent = |agent| Key::of(id, Counted::AgentSessions, agent, template, status);
     [Some(sessions), agent.map(of_agent)]
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// The numbers that a session is part of.
+pub fn counts_of(session: &Session) -> Vec<Key> {
+    let agent = session.agent_id.as_deref();
+    let (id, template) = (session.id.as_str(), session.template_id.as_str());
+    counts(id, template, agent, session.status.as_str())
 }
 
 impl Model {
@@ -99,6 +105,7 @@ impl Model {
         })
     }
 
+    /// The numbers that it is part of.
     pub fn counts(&self) -> Vec<Key> {
         let agent = self.agent_id.as_deref();
         counts(&self.id, &self.template_id, agent, &self.status)
