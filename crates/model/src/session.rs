@@ -282,6 +282,8 @@ pub struct Session {
     pub terminated_at: Option<Timestamp>,
     /// Why it failed, where it did.
     pub error: Option<String>,
+    /// When its files were removed.
+    pub workspace_removed_at: Option<Timestamp>,
 }
 
 /// What of the network a session's code may reach.

@@ -125,6 +125,16 @@ pub(super) async fn shift(
     Ok(())
 }
 
+/// Drops the numbers of an owner who is gone. By then they are zero.
+pub(super) async fn forget(step: &Step, counted: Counted, owner: &str) -> Result<(), Fault> {
+    Entity::delete_many()
+        .filter(Column::Counted.eq(counted.as_str()))
+        .filter(Column::Owner.eq(owner))
+        .exec(step)
+        .await?;
+    Ok(())
+}
+
 /// Which numbers to add up.
 pub(super) fn all(counted: Counted) -> Select<Entity> {
     Entity::find().filter(Column::Counted.eq(counted.as_str()))

@@ -87,6 +87,12 @@ pub enum StoreError {
         /// How many.
         sessions: u64,
     },
+    /// A session that is to be deleted but lives.
+    #[error("session {id} is not over")]
+    NotOver {
+        /// Which.
+        id: String,
+    },
     /// A value that not every database can keep.
     #[error("{field} {problem}")]
     Unkeepable {
@@ -119,9 +125,10 @@ impl Failure for StoreError {
     fn class(&self) -> Class {
         match self {
             StoreError::Missing { .. } => Class::NotFound,
-            StoreError::Exists { .. } | StoreError::Stale { .. } | StoreError::InUse { .. } => {
-                Class::Conflict
-            }
+            StoreError::Exists { .. }
+            | StoreError::Stale { .. }
+            | StoreError::InUse { .. }
+            | StoreError::NotOver { .. } => Class::Conflict,
             _ => Class::General,
         }
     }
@@ -131,6 +138,7 @@ impl Failure for StoreError {
             StoreError::File { .. } => "the directory must be there, and be yours to write to",
             StoreError::Unavailable { .. } => "is the server running, and does the URL name it?",
             StoreError::InUse { .. } => "make it inactive: no new session will use it",
+            StoreError::NotOver { .. } => "terminate it first",
             _ => return None,
         };
         Some(hint.to_owned())

@@ -27,6 +27,7 @@ mod page;
 mod plans;
 mod pool;
 mod result;
+mod retention;
 mod rows;
 mod schema;
 mod session;
@@ -50,6 +51,7 @@ pub use idempotency::Remembered;
 pub use lease::Lease;
 pub use page::{Cursor, Page, PageRequest};
 pub use result::{Report, Reported};
+pub use retention::Ended;
 pub use session::SessionFilter;
 pub use template::TemplateFilter;
 

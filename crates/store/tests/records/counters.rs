@@ -48,6 +48,9 @@ enum Happening {
     Again {
         which: usize,
     },
+    SessionIsDeleted {
+        which: usize,
+    },
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -65,7 +68,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => (n.clone(), n.clone(), n.clone()).prop_map(
             |(which, status, runtime)| ContainerChanges { which, status, runtime }
         ),
-        1 => n.prop_map(|which| Again { which }),
+        1 => n.clone().prop_map(|which| Again { which }),
+        1 => n.prop_map(|which| SessionIsDeleted { which }),
     ]
 }
 
@@ -194,6 +198,12 @@ impl World {
                     self.records.insert_session(&session.value).await?;
                 }
             }
+            Happening::SessionIsDeleted { which } => {
+                let number = self.sessions.len().max(1);
+                if let Some(session) = self.sessions.get(which % number) {
+                    self.records.delete_session(&session.value.id).await?;
+                }
+            }
         }
         Ok(())
     }
@@ -218,8 +228,12 @@ async fn live_through(
         };
         tokio::spawn(async move {
             for happening in history {
+                use StoreError::*;
                 match world.take(happening).await {
-                    Ok(()) | Err(StoreError::Stale { .. } | StoreError::Exists { .. }) => {}
+                    Ok(()) => {}
+                    Err(Stale { .. } | Exists { .. } | NotOver { .. }) => {}
+                    // Of what was deleted.
+                    Err(Missing { kind, .. }) if kind != "template" => {}
                     Err(error) => panic!("{error:?}"),
                 }
             }

@@ -8,6 +8,7 @@ mod databases;
 mod lists;
 mod opening;
 mod records;
+mod retention;
 mod sample;
 mod together;
 

@@ -101,6 +101,7 @@ pub fn session(template: &Template) -> Session {
         expires_at: time(300_000_000),
         terminated_at: None,
         error: None,
+        workspace_removed_at: None,
     }
 }
 

@@ -45,6 +45,9 @@ pub struct Model {
     pub env_vars: String,
     pub network: String,
     pub error: Option<String>,
+    pub workspace_removed_at: Option<i64>,
+    pub ended_at: Option<i64>,
+    pub unclean_since: Option<i64>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -72,6 +75,9 @@ impl Model {
     pub fn of(session: &Session, version: i64) -> Result<Model, StoreError> {
         let is_over = session.status.is_over();
         let template_id = session.template_id.to_string();
+        let end = session.terminated_at.unwrap_or(session.updated_at);
+        let ended_at = is_over.then(|| micros(end));
+        let has_workspace = session.workspace_removed_at.is_none();
         Ok(Model {
             id: session.id.to_string(),
             version,
@@ -102,6 +108,9 @@ impl Model {
             env_vars: json("env_vars", &session.env_vars)?,
             network: json("network", &session.network)?,
             error: maybe_text("error", &session.error)?,
+            workspace_removed_at: maybe_micros(session.workspace_removed_at),
+            ended_at,
+            unclean_since: ended_at.filter(|_| has_workspace),
         })
     }
 
@@ -140,6 +149,8 @@ impl Model {
             last_activity_at: reading.time("last_activity_at", self.last_activity_at)?,
             expires_at: reading.time("expires_at", self.expires_at)?,
             terminated_at: reading.maybe_time("terminated_at", self.terminated_at)?,
+            workspace_removed_at: reading
+                .maybe_time("workspace_removed_at", self.workspace_removed_at)?,
             agent_id: self.agent_id,
             container_id: self.container_id,
             executor_url: self.executor_url,

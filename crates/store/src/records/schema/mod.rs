@@ -2,9 +2,11 @@
 //!
 //! Migrations are applied in order, each once, and never changed after a release: a new need is a
 //! new migration. Servers that start together are let in one at a time, by whatever lock the
-//! database has.
+//! database has. Those of an earlier version must be stopped first: they would not keep up what a
+//! later one added.
 
 mod first;
+mod second;
 mod table;
 
 use std::time::Duration;
@@ -20,7 +22,7 @@ struct Migrations;
 
 impl MigratorTrait for Migrations {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(first::First)]
+        vec![Box::new(first::First), Box::new(second::Second)]
     }
 }
 
@@ -87,7 +89,11 @@ fn is_later(cause: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Pool;
+    use sandbox_model::SessionId;
+    use sandbox_model::runtime::{LimitsEnforced, Walls};
+    use sea_orm_migration::SchemaManager;
+
+    use super::super::{Ended, Pool};
     use super::*;
 
     #[tokio::test]
@@ -100,5 +106,85 @@ mod tests {
         writer.execute_unprepared(later).await.unwrap();
         let error = Records::open(&url, &Pool::default()).await.unwrap_err();
         assert!(matches!(error, StoreError::Later { .. }), "{error:?}");
+    }
+
+    const TEMPLATE: &str = "INSERT INTO templates VALUES
+        ('t', 1, 't', 'local', true, 1, 1, 1, 1, 0, 0, 'i', NULL, '[]', '{}')";
+
+    fn session(id: u64, status: &str, ended: &str) -> String {
+        let is_over = status != "running";
+        let live = if is_over { "NULL" } else { "'t'" };
+        let limits = serde_json::to_string(&LimitsEnforced::default()).unwrap();
+        let walls = serde_json::to_string(&Walls::default()).unwrap();
+        format!(
+            "INSERT INTO sessions VALUES
+             ('sess_{id:016}', 1, 't', {live}, '{status}', {is_over}, 'ephemeral', NULL, 'local',
+              'node-1', 1, 1, 1, 1, 1, 0, NULL, 7, 0, 0, {ended}, NULL, NULL, '/w', '{limits}',
+              '{walls}', '{{}}', '{{}}', NULL)"
+        )
+    }
+
+    /// A database of the first release with something in it is brought up to date.
+    async fn what_was_kept_stays(url: &str) {
+        let early = super::super::database::Database::open(url, &Pool::default())
+            .await
+            .unwrap();
+        Migrations::up(&early.writer, Some(1)).await.unwrap();
+        let sessions = [
+            session(1, "running", "NULL"),
+            session(2, "timeout", "9"),
+            session(3, "failed", "NULL"),
+        ];
+        for sql in [TEMPLATE.to_owned()].iter().chain(&sessions) {
+            early.writer.execute_unprepared(sql).await.unwrap();
+        }
+
+        let records = Records::open(url, &Pool::default()).await.unwrap();
+        check(&records).await;
+        // As MySQL leaves it that was interrupted before it noted that it was done.
+        let forget = "DELETE FROM seaql_migrations WHERE version <> 'm0001_first'";
+        early.writer.execute_unprepared(forget).await.unwrap();
+        if early.writer.get_database_backend() == DbBackend::MySql {
+            let records = Records::open(url, &Pool::default()).await.unwrap();
+            check(&records).await;
+        }
+    }
+
+    async fn check(records: &Records) {
+        let id = |number: u64| -> SessionId { format!("sess_{number:016}").parse().unwrap() };
+        let at = |micros| jiff::Timestamp::from_microsecond(micros).unwrap();
+        let ended = [(3, 7), (2, 9)].map(|(session, time)| Ended {
+            id: id(session),
+            at: at(time),
+        });
+        let node = "node-1".parse().unwrap();
+        let unclean = records.sessions_to_clean(at(99), &node, None, 9).await;
+        assert_eq!(unclean.unwrap(), ended);
+        let over = records.sessions_ended_before(at(99), None, 9).await;
+        assert_eq!(over.unwrap(), ended);
+        let live = records.session(&id(1)).await.unwrap().unwrap();
+        assert_eq!(live.value.workspace_removed_at, None);
+        let manager = SchemaManager::new(&records.database.writer);
+        for index in ["sessions_by_end", "sessions_to_clean"] {
+            assert!(manager.has_index("sessions", index).await.unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_kept_stays_in_sqlite() {
+        let dir = tempfile::tempdir().unwrap();
+        what_was_kept_stays(&format!("sqlite:{}/records.db", dir.path().display())).await;
+    }
+
+    #[tokio::test]
+    async fn what_was_kept_stays_in_postgres() {
+        let server = sandbox_test_servers::Database::postgres();
+        what_was_kept_stays(&server.fresh_database()).await;
+    }
+
+    #[tokio::test]
+    async fn what_was_kept_stays_in_mariadb() {
+        let server = sandbox_test_servers::Database::mariadb();
+        what_was_kept_stays(&server.fresh_database()).await;
     }
 }

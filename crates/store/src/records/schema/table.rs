@@ -12,6 +12,15 @@ pub(super) struct Table {
     pub indexes: &'static [(&'static str, &'static str)],
 }
 
+/// What a later migration adds to a table.
+pub(super) struct Addition {
+    pub table: &'static str,
+    /// Each may be null.
+    pub columns: &'static [&'static str],
+    /// Name and columns of each.
+    pub indexes: &'static [(&'static str, &'static str)],
+}
+
 /// How one database writes what has no common name.
 pub(super) struct Dialect {
     backend: DbBackend,
@@ -91,9 +100,53 @@ impl Dialect {
         if self.backend == DbBackend::MySql {
             return Ok(());
         }
-        for (index, on) in table.indexes {
-            let create = format!("CREATE INDEX IF NOT EXISTS {index} ON {name} ({on})");
-            connection.execute_unprepared(&create).await?;
+        self.create_indexes(manager, name, table.indexes).await
+    }
+
+    /// Adds columns and indexes where they are not there. Can be run again when it was interrupted:
+    /// MySQL does all of it at once, and the others are in a transaction.
+    pub(super) async fn add(
+        &self,
+        manager: &SchemaManager<'_>,
+        addition: &Addition,
+    ) -> Result<(), DbErr> {
+        let connection = manager.get_connection();
+        let table = addition.table;
+        if self.backend != DbBackend::MySql {
+            for column in addition.columns {
+                let add = format!("ALTER TABLE {table} ADD COLUMN {column}");
+                connection.execute_unprepared(&add).await?;
+            }
+            return self.create_indexes(manager, table, addition.indexes).await;
+        }
+        let first = addition
+            .columns
+            .first()
+            .and_then(|first| first.split_once(' '));
+        if let Some((first, _)) = first
+            && manager.has_column(table, first).await?
+        {
+            return Ok(());
+        }
+        let columns = addition.columns.iter();
+        let columns = columns.map(|column| format!("ADD COLUMN {column}"));
+        let indexes = addition.indexes.iter();
+        let indexes = indexes.map(|(index, on)| format!("ADD INDEX {index} ({on})"));
+        let all: Vec<String> = columns.chain(indexes).collect();
+        let add = format!("ALTER TABLE {table} {}", all.join(", "));
+        connection.execute_unprepared(&add).await?;
+        Ok(())
+    }
+
+    async fn create_indexes(
+        &self,
+        manager: &SchemaManager<'_>,
+        table: &str,
+        indexes: &[(&str, &str)],
+    ) -> Result<(), DbErr> {
+        for (index, on) in indexes {
+            let create = format!("CREATE INDEX IF NOT EXISTS {index} ON {table} ({on})");
+            manager.get_connection().execute_unprepared(&create).await?;
         }
         Ok(())
     }

@@ -1,0 +1,54 @@
+//! What sessions leave behind when they are over.
+//!
+//! Two of the columns follow from others, as `live_template_id` does. A session that is over ended
+//! at `ended_at`, and from then until its workspace is removed it is `unclean_since` that time: what
+//! is to be found by a range of times has a time in its index, and everything else none.
+
+use sea_orm::{ConnectionTrait, DbErr};
+use sea_orm_migration::{MigrationName, MigrationTrait, SchemaManager};
+
+use super::table::{Addition, Dialect};
+
+pub(super) struct Second;
+
+impl MigrationName for Second {
+    fn name(&self) -> &str {
+        "m0002_second"
+    }
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Second {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let dialect = Dialect::of(manager).await?;
+        dialect.add(manager, &ENDED).await?;
+        for sql in FILL {
+            manager.get_connection().execute_unprepared(sql).await?;
+        }
+        Ok(())
+    }
+
+    /// Everything around it is one transaction already.
+    fn use_transaction(&self) -> Option<bool> {
+        Some(false)
+    }
+}
+
+const ENDED: Addition = Addition {
+    table: "sessions",
+    columns: &[
+        "workspace_removed_at bigint",
+        "ended_at bigint",
+        "unclean_since bigint",
+    ],
+    indexes: &[
+        ("sessions_by_end", "ended_at, id"),
+        ("sessions_to_clean", "node_id, unclean_since, id"),
+    ],
+};
+
+/// Each can be run again.
+const FILL: &[&str] = &[
+    "UPDATE sessions SET ended_at = COALESCE(terminated_at, updated_at) WHERE is_over",
+    "UPDATE sessions SET unclean_since = ended_at WHERE workspace_removed_at IS NULL",
+];
