@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use sea_orm::sea_query::{Expr, ExprTrait, Func, OnConflict};
+use sea_orm::sea_query::{Expr, ExprTrait, Func, OnConflict, SimpleExpr};
 use sea_orm::{ActiveValue, ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter};
 use sea_orm::{QuerySelect, Select};
 
@@ -29,6 +29,10 @@ pub(super) enum Counted {
     Containers,
     /// What is in the audit.
     Audit,
+    /// Sessions on a node that are not over, by status.
+    LiveSessions,
+    /// Executions that are not over.
+    LiveExecutions,
 }
 
 impl Counted {
@@ -39,13 +43,15 @@ impl Counted {
             Counted::Executions => "executions",
             Counted::Containers => "containers",
             Counted::Audit => "audit",
+            Counted::LiveSessions => "live_sessions",
+            Counted::LiveExecutions => "live_executions",
         }
     }
 
     fn slots(self) -> u32 {
         match self {
-            Counted::Sessions | Counted::Containers | Counted::Audit => 8,
             Counted::AgentSessions | Counted::Executions => 1,
+            _ => 8,
         }
     }
 }
@@ -145,19 +151,45 @@ pub(super) async fn total(
     connection: &impl ConnectionTrait,
     numbers: Select<Entity>,
 ) -> Result<u64, Fault> {
-    // PostgreSQL and MySQL add whole numbers up to a decimal.
+    let total: Option<i64> = numbers
+        .select_only()
+        .column_as(whole_sum(connection), "total")
+        .into_tuple()
+        .one(connection)
+        .await?;
+    Ok(unsigned(total.unwrap_or(0)))
+}
+
+/// What the numbers of each owner and status add up to, where that is not zero.
+pub(super) async fn by_owner_and_status(
+    connection: &impl ConnectionTrait,
+    counted: Counted,
+) -> Result<Vec<(String, String, u64)>, Fault> {
+    // In the order of the key, so that nothing has to be sorted.
+    let key = [Column::Owner, Column::Subject, Column::Status];
+    let mut select = all(counted)
+        .select_only()
+        .columns([Column::Owner, Column::Status])
+        .column_as(whole_sum(connection), "total");
+    for column in key {
+        select = select.group_by(column);
+    }
+    let rows: Vec<(String, String, i64)> = select.into_tuple().all(connection).await?;
+    let rows = rows.into_iter();
+    let rows = rows.map(|(owner, status, total)| (owner, status, unsigned(total)));
+    Ok(rows.filter(|(_, _, total)| *total > 0).collect())
+}
+
+/// PostgreSQL and MySQL add whole numbers up to a decimal.
+fn whole_sum(connection: &impl ConnectionTrait) -> SimpleExpr {
     let whole = match connection.get_database_backend() {
         DbBackend::MySql => "signed",
         _ => "bigint",
     };
     let sum = Func::coalesce([Expr::col(Column::Number).sum(), Expr::value(0i64)]);
-    let total: Option<i64> = numbers
-        .select_only()
-        .column_as(Expr::expr(sum).cast_as(whole), "total")
-        .into_tuple()
-        .one(connection)
-        .await?;
-    Ok(total
-        .and_then(|total| u64::try_from(total).ok())
-        .unwrap_or(0))
+    Expr::expr(sum).cast_as(whole)
+}
+
+fn unsigned(total: i64) -> u64 {
+    u64::try_from(total).unwrap_or(0)
 }

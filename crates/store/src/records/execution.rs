@@ -97,13 +97,9 @@ pub(super) async fn shift(
     current: &Stored<Execution>,
     row: &Model,
 ) -> Result<(), Fault> {
-    let current = &current.value;
-    let before = row::count(
-        &row.id,
-        current.session_id.as_str(),
-        current.status.as_str(),
-    );
-    count::shift(step, before, row.count()).await
+    let (session, status) = (&current.value.session_id, current.value.status);
+    let before = row::counts(&row.id, session.as_str(), status.as_str(), status.is_over());
+    count::shift(step, before, row.counts()).await
 }
 
 impl Records {
@@ -123,7 +119,7 @@ impl Records {
         };
         self.write(|step| async move {
             versioned::insert(&step, row.clone(), named, Some(session)).await?;
-            count::shift(&step, [], row.count()).await?;
+            count::shift(&step, [], row.counts()).await?;
             step.commit(()).await
         })
         .await?;
@@ -238,6 +234,13 @@ impl Records {
             .filter(Column::SessionId.eq(session.as_str()))
             .filter(Column::IsOver.eq(false));
         self.read_summaries(select).await
+    }
+
+    /// How many executions are not over.
+    pub async fn live_execution_count(&self) -> Result<u64, StoreError> {
+        let numbers = count::all(Counted::LiveExecutions);
+        let total = count::total(self.reader(), numbers).await;
+        total.map_err(|fault| self.explain(fault))
     }
 
     async fn read_summaries(

@@ -121,6 +121,18 @@ async fn what_the_reaper_asks_walks_an_index() {
     records.sessions_older_than(time, 10).await.unwrap();
     let node = "node-1".parse().unwrap();
     records.live_sessions_on(&node).await.unwrap();
+    records.live_session_counts().await.unwrap();
+    records.live_execution_count().await.unwrap();
+    let after = Ended {
+        id: "sess_aaaaaaaaaaaaaaaa".parse().unwrap(),
+        at: time,
+    };
+    for after in [None, Some(&after)] {
+        let over = records.sessions_ended_before(time, after, 10).await;
+        over.unwrap();
+        let unclean = records.sessions_to_clean(time, &node, after, 10).await;
+        unclean.unwrap();
+    }
     records.latest_persistent_session("ada").await.unwrap();
     records.executions_silent_since(time, 10).await.unwrap();
     let session = "sess_aaaaaaaaaaaaaaaa".parse().unwrap();

@@ -5,7 +5,7 @@
 //! removes it, is for others to know.
 
 use jiff::Timestamp;
-use sandbox_model::{NodeId, SessionId};
+use sandbox_model::{NodeId, Session, SessionId};
 use sea_orm::sea_query::{Condition, Expr, ExprTrait, LockType};
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, FromQueryResult, QueryFilter, QueryOrder,
@@ -15,8 +15,8 @@ use sea_orm::{
 use super::Records;
 use super::count::{self, Counted, Key};
 use super::error::{Fault, StoreError};
-use super::rows::session::{Column, Entity, KIND, Model};
-use super::rows::{artifact, execution, notice, result};
+use super::rows::session::{Column, Entity, KIND};
+use super::rows::{artifact, execution, notice, result, session};
 use super::transaction::Step;
 use super::value::{Reading, micros};
 use super::versioned::Named;
@@ -147,19 +147,25 @@ fn ended(column: Column, time: Timestamp, after: Option<&Ended>, limit: u64) -> 
 async fn delete_some(step: Step, id: &SessionId) -> Result<Left, Fault> {
     let id = id.as_str();
     let session = hold(&step, id).await?;
-    let executions: Vec<(String, String)> = execution::Entity::find()
+    let executions: Vec<(String, String, bool)> = execution::Entity::find()
         .filter(execution::Column::SessionId.eq(id))
         .select_only()
-        .columns([execution::Column::Id, execution::Column::Status])
+        .columns([
+            execution::Column::Id,
+            execution::Column::Status,
+            execution::Column::IsOver,
+        ])
         .limit(u64::try_from(AT_ONCE).unwrap_or(u64::MAX))
         .into_tuple()
         .all(&step)
         .await?;
-    delete_executions(&step, &executions).await?;
     let mut gone: Vec<Key> = Vec::new();
-    for (execution, status) in &executions {
-        gone.extend(execution::count(execution, id, status));
+    let mut ids = Vec::new();
+    for (execution, status, is_over) in &executions {
+        gone.extend(execution::counts(execution, id, status, *is_over));
+        ids.push(execution.as_str());
     }
+    delete_executions(&step, &ids).await?;
     if executions.len() == AT_ONCE {
         count::shift(&step, gone, []).await?;
         return step.commit(Left::Some).await;
@@ -169,14 +175,14 @@ async fn delete_some(step: Step, id: &SessionId) -> Result<Left, Fault> {
         .exec(&step)
         .await?;
     Entity::delete_by_id(id).exec(&step).await?;
-    gone.extend(session.counts());
+    gone.extend(session::counts(&session));
     count::shift(&step, gone, []).await?;
     count::forget(&step, Counted::Executions, id).await?;
     step.commit(Left::Nothing).await
 }
 
 /// Nobody changes it or adds to it before the transaction ends.
-async fn hold(step: &Step, id: &str) -> Result<Model, Fault> {
+async fn hold(step: &Step, id: &str) -> Result<Session, Fault> {
     let named = Named { kind: KIND, id };
     let mut select = Entity::find_by_id(id);
     if step.get_database_backend() != DbBackend::Sqlite {
@@ -184,16 +190,16 @@ async fn hold(step: &Step, id: &str) -> Result<Model, Fault> {
     }
     let session = select.one(step).await?.ok_or_else(|| named.missing())?;
     match session.is_over {
-        true => Ok(session),
+        true => Ok(session.read()?.value),
         false => Err(StoreError::NotOver { id: session.id }.into()),
     }
 }
 
-async fn delete_executions(step: &Step, executions: &[(String, String)]) -> Result<(), Fault> {
-    if executions.is_empty() {
+async fn delete_executions(step: &Step, ids: &[&str]) -> Result<(), Fault> {
+    if ids.is_empty() {
         return Ok(());
     }
-    let ids = || executions.iter().map(|(id, _)| id.as_str());
+    let ids = || ids.iter().copied();
     result::Entity::delete_many()
         .filter(result::Column::ExecutionId.is_in(ids()))
         .exec(step)

@@ -1,5 +1,7 @@
 //! Sessions.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use sandbox_model::{NodeId, Session, SessionId, SessionMode, SessionStatus, TemplateId};
 use sea_orm::{
@@ -14,7 +16,7 @@ use super::page::{Order, Page, PageRequest};
 use super::rows::count::{Column as CountColumn, Entity as CountEntity};
 use super::rows::session::{self as row, Column, Entity, KIND, Model};
 use super::rows::template;
-use super::value::micros;
+use super::value::{Reading, micros};
 use super::versioned::{self, FIRST, Named, Versioned};
 use super::{Records, Stored};
 
@@ -88,6 +90,7 @@ fn replacement(row: &Model, current: &Stored<Session>) -> UpdateMany<Entity> {
         // What its numbers depend on is as it was read, or they would be wrong.
         .filter(Column::TemplateId.eq(current.value.template_id.as_str()))
         .filter(Column::Status.eq(current.value.status.as_str()))
+        .filter(Column::NodeId.eq(current.value.node_id.as_str()))
         .filter(agent)
 }
 
@@ -105,7 +108,7 @@ impl Records {
         };
         self.write(|step| async move {
             versioned::insert(&step, row.clone(), named, Some(template)).await?;
-            count::shift(&step, [], row.counts()).await?;
+            count::shift(&step, [], row::counts(session)).await?;
             step.commit(()).await
         })
         .await?;
@@ -162,7 +165,7 @@ impl Records {
                 Err(fault) if fault.is_broken_reference() => return Err(template.missing().into()),
                 Err(fault) => return Err(fault),
             }
-            count::shift(&step, row::counts_of(&current.value), row.counts()).await?;
+            count::shift(&step, row::counts(&current.value), row::counts(new)).await?;
             step.commit(()).await
         })
         .await?;
@@ -221,6 +224,40 @@ impl Records {
             .filter(Column::NodeId.eq(node.as_str()))
             .filter(Column::IsOver.eq(false));
         self.read_sessions(select).await
+    }
+
+    /// How many sessions there are in each status that is not an end.
+    pub async fn live_session_counts(&self) -> Result<BTreeMap<SessionStatus, u64>, StoreError> {
+        let live = SessionStatus::ALL.into_iter();
+        let live = live.filter(|status| !status.is_over());
+        let mut counts: BTreeMap<SessionStatus, u64> = live.map(|status| (status, 0)).collect();
+        for (_, status, number) in self.live_numbers().await? {
+            *counts.entry(status).or_default() += number;
+        }
+        Ok(counts)
+    }
+
+    /// How many sessions that are not over each node has. One that has none may be absent.
+    pub async fn live_session_counts_by_node(&self) -> Result<BTreeMap<NodeId, u64>, StoreError> {
+        let mut counts = BTreeMap::new();
+        for (node, _, number) in self.live_numbers().await? {
+            *counts.entry(node).or_default() += number;
+        }
+        Ok(counts)
+    }
+
+    async fn live_numbers(&self) -> Result<Vec<(NodeId, SessionStatus, u64)>, StoreError> {
+        let numbers = count::by_owner_and_status(self.reader(), Counted::LiveSessions).await;
+        let numbers = numbers.map_err(|fault| self.explain(fault))?;
+        let read = |(node, status, number): (String, String, u64)| {
+            let reading = Reading {
+                kind: "the number of sessions on node",
+                id: &node,
+            };
+            let status = reading.parse("status", &status)?;
+            Ok((reading.parse("node_id", &node)?, status, number))
+        };
+        numbers.into_iter().map(read).collect()
     }
 
     /// The agent's latest persistent session, over or not: where its workspace is.

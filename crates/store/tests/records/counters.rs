@@ -1,5 +1,7 @@
 //! Totals are those of the rows, whatever happened.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sandbox_model::*;
@@ -79,6 +81,8 @@ const RUNTIMES: [RuntimeKind; 3] = [
     RuntimeKind::Kubernetes,
 ];
 
+const NODES: [&str; 3] = ["a", "b", "c"];
+
 fn agent(number: usize) -> Option<String> {
     [None, Some("ada"), Some("bob")][number % 3].map(str::to_owned)
 }
@@ -101,6 +105,7 @@ impl World {
             } => {
                 let session = Session {
                     agent_id: agent(whose),
+                    node_id: NODES[template % 3].parse().unwrap(),
                     ..session(&self.templates[template % 2])
                 };
                 self.sessions
@@ -119,6 +124,7 @@ impl World {
                 let new = Session {
                     status: SessionStatus::ALL[status % 7],
                     agent_id: agent(whose),
+                    node_id: NODES[status % 3].parse().unwrap(),
                     ..current.value.clone()
                 };
                 if stale {
@@ -263,7 +269,7 @@ where
 
 async fn check_everything(records: &Records, sessions: &[Stored<Session>]) {
     let agents = [None, Some("ada".to_owned()), Some("bob".to_owned())];
-    let templates: std::collections::BTreeSet<_> = sessions
+    let templates: BTreeSet<_> = sessions
         .iter()
         .map(|stored| stored.value.template_id.clone())
         .collect();
@@ -299,6 +305,37 @@ async fn check_everything(records: &Records, sessions: &[Stored<Session>]) {
     }
 }
 
+/// What lives is counted as if somebody looked at everything.
+async fn check_what_lives(records: &Records) {
+    let mut by_status: BTreeMap<_, u64> = BTreeMap::new();
+    let mut by_node: BTreeMap<_, u64> = BTreeMap::new();
+    for status in SessionStatus::ALL {
+        if !status.is_over() {
+            by_status.insert(status, 0);
+        }
+    }
+    let mut executions = 0;
+    let mut request = first(200);
+    loop {
+        let everything = SessionFilter::default();
+        let page = records.sessions(&everything, &request).await.unwrap();
+        for Stored { value, .. } in page.items {
+            executions += records.live_executions(&value.id).await.unwrap().len();
+            if !value.status.is_over() {
+                *by_status.entry(value.status).or_default() += 1;
+                *by_node.entry(value.node_id).or_default() += 1;
+            }
+        }
+        let Some(next) = page.next else { break };
+        request = first(200).after(next);
+    }
+    assert_eq!(records.live_session_counts().await.unwrap(), by_status);
+    let told = records.live_session_counts_by_node().await.unwrap();
+    assert_eq!(told, by_node);
+    let told = records.live_execution_count().await.unwrap();
+    assert_eq!(told, u64::try_from(executions).unwrap());
+}
+
 async fn totals_are_those_of_the_rows_after_any_history(database: Database) {
     let records = open(&database).await;
     let config = Config {
@@ -316,6 +353,7 @@ async fn totals_are_those_of_the_rows_after_any_history(database: Database) {
             handle.block_on(async {
                 let sessions = live_through(&records, histories).await.concat();
                 check_everything(&records, &sessions).await;
+                check_what_lives(&records).await;
             });
             Ok(())
         });

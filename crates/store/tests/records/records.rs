@@ -651,6 +651,10 @@ async fn what_was_not_read_is_stale(database: Database) {
             ..session.value.clone()
         },
         Session {
+            node_id: "node-2".parse().unwrap(),
+            ..session.value.clone()
+        },
+        Session {
             template_id: "another".parse().unwrap(),
             ..session.value.clone()
         },

@@ -87,9 +87,13 @@ pub const SUMMARY: [Column; 17] = [
     Column::Progress,
 ];
 
-/// The number that an execution is part of.
-pub fn count(id: &str, session: &str, status: &str) -> [Key; 1] {
-    [Key::of(id, Counted::Executions, session, "", status)]
+/// The numbers that an execution is part of.
+pub fn counts(id: &str, session: &str, status: &str, is_over: bool) -> Vec<Key> {
+    let mut keys = vec![Key::of(id, Counted::Executions, session, "", status)];
+    if !is_over {
+        keys.push(Key::of(id, Counted::LiveExecutions, "", "", ""));
+    }
+    keys
 }
 
 impl Model {
@@ -121,8 +125,8 @@ impl Model {
         })
     }
 
-    pub fn count(&self) -> [Key; 1] {
-        count(&self.id, &self.session_id, &self.status)
+    pub fn counts(&self) -> Vec<Key> {
+        counts(&self.id, &self.session_id, &self.status, self.is_over)
     }
 
     pub fn read(self) -> Result<Stored<Execution>, StoreError> {

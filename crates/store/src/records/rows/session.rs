@@ -55,20 +55,19 @@ pub enum Relation {}
 
 impl ActiveModelBehavior for ActiveModel {}
 
-fn counts(id: &str, template: &str, agent: Option<&str>, status: &str) -> Vec<Key> {
-    let sessions = Key::of(id, Counted::Sessions, "", template, status);
-    let of_agent = |agent| Key::of(id, Counted::AgentSessions, agent, template, status);
-    [Some(sessions), agent.map(of_agent)]
-        .into_iter()
-        .flatten()
-        .collect()
-}
-
 /// The numbers that a session is part of.
-pub fn counts_of(session: &Session) -> Vec<Key> {
-    let agent = session.agent_id.as_deref();
+pub fn counts(session: &Session) -> Vec<Key> {
     let (id, template) = (session.id.as_str(), session.template_id.as_str());
-    counts(id, template, agent, session.status.as_str())
+    let status = session.status.as_str();
+    let mut keys = vec![Key::of(id, Counted::Sessions, "", template, status)];
+    if let Some(agent) = &session.agent_id {
+        keys.push(Key::of(id, Counted::AgentSessions, agent, template, status));
+    }
+    if !session.status.is_over() {
+        let node = session.node_id.as_str();
+        keys.push(Key::of(id, Counted::LiveSessions, node, "", status));
+    }
+    keys
 }
 
 impl Model {
@@ -112,12 +111,6 @@ impl Model {
             ended_at,
             unclean_since: ended_at.filter(|_| has_workspace),
         })
-    }
-
-    /// The numbers that it is part of.
-    pub fn counts(&self) -> Vec<Key> {
-        let agent = self.agent_id.as_deref();
-        counts(&self.id, &self.template_id, agent, &self.status)
     }
 
     pub fn read(self) -> Result<Stored<Session>, StoreError> {

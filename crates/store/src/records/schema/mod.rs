@@ -89,8 +89,8 @@ fn is_later(cause: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use sandbox_model::SessionId;
     use sandbox_model::runtime::{LimitsEnforced, Walls};
+    use sandbox_model::{SessionId, SessionStatus};
     use sea_orm_migration::SchemaManager;
 
     use super::super::{Ended, Pool};
@@ -110,6 +110,15 @@ mod tests {
 
     const TEMPLATE: &str = "INSERT INTO templates VALUES
         ('t', 1, 't', 'local', true, 1, 1, 1, 1, 0, 0, 'i', NULL, '[]', '{}')";
+
+    const EXECUTIONS: [&str; 2] = [
+        "INSERT INTO executions VALUES
+            ('exec_20261101_00000001', 1, 'sess_0000000000000001', 'running', false, 'python', 1,
+             false, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, '', '{}')",
+        "INSERT INTO executions VALUES
+            ('exec_20261101_00000002', 1, 'sess_0000000000000001', 'failed', true, 'python', 1,
+             false, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, '', '{}')",
+    ];
 
     fn session(id: u64, status: &str, ended: &str) -> String {
         let is_over = status != "running";
@@ -135,7 +144,8 @@ mod tests {
             session(2, "timeout", "9"),
             session(3, "failed", "NULL"),
         ];
-        for sql in [TEMPLATE.to_owned()].iter().chain(&sessions) {
+        let sessions = sessions.iter().map(String::as_str);
+        for sql in [TEMPLATE].into_iter().chain(sessions).chain(EXECUTIONS) {
             early.writer.execute_unprepared(sql).await.unwrap();
         }
 
@@ -164,6 +174,10 @@ mod tests {
         assert_eq!(over.unwrap(), ended);
         let live = records.session(&id(1)).await.unwrap().unwrap();
         assert_eq!(live.value.workspace_removed_at, None);
+        let counts = records.live_session_counts().await.unwrap();
+        assert_eq!(counts[&SessionStatus::Running], 1);
+        assert_eq!(counts.values().sum::<u64>(), 1);
+        assert_eq!(records.live_execution_count().await.unwrap(), 1);
         let manager = SchemaManager::new(&records.database.writer);
         for index in ["sessions_by_end", "sessions_to_clean"] {
             assert!(manager.has_index("sessions", index).await.unwrap());

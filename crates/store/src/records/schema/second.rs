@@ -1,4 +1,4 @@
-//! What sessions leave behind when they are over.
+//! What sessions leave behind when they are over, and how many live.
 //!
 //! Two of the columns follow from others, as `live_template_id` does. A session that is over ended
 //! at `ended_at`, and from then until its workspace is removed it is `unclean_since` that time: what
@@ -51,4 +51,10 @@ const ENDED: Addition = Addition {
 const FILL: &[&str] = &[
     "UPDATE sessions SET ended_at = COALESCE(terminated_at, updated_at) WHERE is_over",
     "UPDATE sessions SET unclean_since = ended_at WHERE workspace_removed_at IS NULL",
+    "DELETE FROM counts WHERE counted IN ('live_sessions', 'live_executions')",
+    "INSERT INTO counts (counted, owner, subject, status, slot, number)
+        SELECT 'live_sessions', node_id, '', status, 0, COUNT(*) FROM sessions
+        WHERE NOT is_over GROUP BY node_id, status",
+    "INSERT INTO counts (counted, owner, subject, status, slot, number)
+        SELECT 'live_executions', '', '', '', 0, COUNT(*) FROM executions WHERE NOT is_over",
 ];
