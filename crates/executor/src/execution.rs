@@ -4,6 +4,8 @@ use sandbox_model::execution::{ExecutionResult, Language};
 use sandbox_model::id::ExecutionId;
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::ArtifactFound;
+
 /// One execution to be done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
@@ -77,4 +79,10 @@ pub struct Outcome {
     pub result: ExecutionResult,
     /// Why it did not finish, where it did not.
     pub error: Option<String>,
+    /// Files that are new since it began.
+    #[serde(default)]
+    pub artifacts: Vec<ArtifactFound>,
+    /// There may be more of them.
+    #[serde(default)]
+    pub artifacts_truncated: bool,
 }

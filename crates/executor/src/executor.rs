@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -17,8 +18,10 @@ use sandbox_model::id::ExecutionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::artifact;
 use crate::execution::{Happening, Outcome, Request};
 use crate::language::{self, CHANNEL, Start};
+use crate::lookout::{Birth, Lookout};
 use crate::output::Printed;
 use crate::running::{self, Course, Running};
 use crate::streams;
@@ -37,6 +40,7 @@ pub struct Settings {
 pub struct Executor {
     keeper: Keeper,
     settings: Settings,
+    lookout: Rc<Lookout>,
     ahead: RefCell<Option<Ready>>,
     warm: RefCell<Option<Warm>>,
     running: RefCell<BTreeMap<ExecutionId, Rc<Notify>>>,
@@ -51,16 +55,19 @@ struct Warm {
 
 impl Executor {
     /// One that starts its programs by `keeper`.
-    pub fn new(keeper: Keeper, settings: Settings) -> Executor {
+    pub fn new(keeper: Keeper, settings: Settings) -> io::Result<Executor> {
+        let lookout = Rc::new(Lookout::open(&settings.workspace)?);
         let executor = Executor {
             keeper,
             settings,
+            lookout: lookout.clone(),
             ahead: RefCell::default(),
             warm: RefCell::default(),
             running: RefCell::default(),
         };
         executor.prepare();
-        executor
+        tokio::task::spawn_local(async move { lookout.get_to_know().await });
+        Ok(executor)
     }
 
     /// Does one execution. Never fails: what goes wrong is told in the outcome.
@@ -89,10 +96,12 @@ impl Executor {
     }
 
     async fn see_through(&self, request: &Request, printed: &Printed) -> Outcome {
+        self.lookout.get_to_know().await;
         let begin = Instant::now();
+        let began = self.lookout.begin();
         let id = request.execution_id.clone();
         let cancelled = self.expect(&id);
-        let outcome = match self.start(request) {
+        let mut outcome = match self.start(request) {
             Ok((running, start)) => {
                 self.look_ahead(request.language);
                 let course = Course {
@@ -107,7 +116,16 @@ impl Executor {
             Err(error) => running::crashed(request, begin, error.to_string()),
         };
         self.running.borrow_mut().remove(&id);
+        let found = self.lookout.look(began).await;
+        self.lookout.end(began);
+        (outcome.artifacts, outcome.artifacts_truncated) =
+            artifact::describe(&self.lookout, found).await;
         outcome
+    }
+
+    /// This file was brought from outside: no execution made it.
+    pub(crate) fn disown(&self, birth: Birth) {
+        self.lookout.disown(birth);
     }
 
     /// From now on the execution of this name can be cancelled, though it has not begun.

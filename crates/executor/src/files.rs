@@ -15,6 +15,9 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::entries;
+use crate::lookout::Birth;
+
 /// What is seen of a file from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
@@ -88,7 +91,7 @@ impl Files {
     }
 
     /// Begins to write the file at `path`, making its directories. It is there, whole, when it is
-    /// [committed](Files::commit) by the number given back.
+    /// committed by the number given back.
     pub fn begin(&mut self, path: &Path) -> io::Result<(OwnedFd, u64)> {
         let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
         let parent = path.parent().unwrap_or(Path::new(""));
@@ -115,18 +118,19 @@ impl Files {
     }
 
     /// Puts what was written in its place.
-    pub fn commit(&mut self, upload: u64) -> io::Result<()> {
+    pub(crate) fn commit(&mut self, upload: u64) -> io::Result<Birth> {
         let upload = self.uploads.remove(&upload).ok_or(Errno::NOENT)?;
         let Upload {
             directory,
             hidden,
             name,
         } = &upload;
-        let renamed = rustix::fs::renameat(directory, hidden, directory, name);
-        if renamed.is_err() {
-            upload.remove();
-        }
-        Ok(renamed?)
+        let put = || -> io::Result<Birth> {
+            let found = entries::look(directory, hidden)?;
+            rustix::fs::renameat(directory, hidden, directory, name)?;
+            Ok(Birth::of(&found))
+        };
+        put().inspect_err(|_| upload.remove())
     }
 
     /// Throws away what was written.
@@ -259,7 +263,7 @@ mod tests {
     fn write(files: &mut Files, path: &str, text: &str) -> io::Result<()> {
         let (file, upload) = files.begin(Path::new(path))?;
         File::from(file).write_all(text.as_bytes())?;
-        files.commit(upload)
+        files.commit(upload).map(drop)
     }
 
     #[test]

@@ -9,12 +9,15 @@
 //! Everything here runs on one thread: inner sandboxes are forked from it.
 #![forbid(unsafe_code)]
 
+pub mod artifact;
 mod bytes;
+mod entries;
 pub mod execution;
 pub mod executor;
 pub mod files;
 mod language;
 pub mod link;
+mod lookout;
 mod output;
 mod program;
 pub mod protocol;
@@ -22,6 +25,7 @@ mod running;
 mod serve;
 mod streams;
 
+pub use artifact::ArtifactFound;
 pub use execution::{Ending, Happening, Outcome, Request, Stream};
 pub use executor::{Executor, Settings};
 pub use files::Files;

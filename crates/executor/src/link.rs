@@ -17,8 +17,9 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 /// The longest message that goes through the socket itself.
 const SHORT: usize = 32 << 10;
 
-/// The longest message at all: two streams of a megabyte each, escaped at worst, and what is around.
-const LONG: u64 = 16 << 20;
+/// The longest message at all: two streams of a megabyte each and a thousand paths, escaped at worst, and
+/// what is around.
+const LONG: u64 = 48 << 20;
 
 const INLINE: u8 = b'{';
 const APART: u8 = b'@';

@@ -178,6 +178,8 @@ impl Course<'_> {
             ending,
             result,
             error,
+            artifacts: Vec::new(),
+            artifacts_truncated: false,
         }
     }
 }
@@ -251,6 +253,8 @@ pub(crate) fn crashed(request: &Request, begin: Instant, error: String) -> Outco
             ..ExecutionResult::default()
         },
         error: Some(error),
+        artifacts: Vec::new(),
+        artifacts_truncated: false,
     }
 }
 

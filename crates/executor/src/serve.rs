@@ -73,7 +73,7 @@ impl Desk {
                 (Answer::Upload(upload), Some(file))
             }
             Ask::Commit(upload) => {
-                files.commit(upload)?;
+                self.executor.disown(files.commit(upload)?);
                 done
             }
             Ask::Abandon(upload) => {

@@ -74,11 +74,17 @@ fn what_is_printed_is_told_before_it_is_over() {
     on_a_line(async |link| {
         for (language, code) in [(Shell, shell), (Python, python), (Javascript, javascript)] {
             begin(link, streamed(language, code)).await;
-            let one = Happening::Output {
-                stream: Stream::Stdout,
-                bytes: b"one\n".to_vec(),
-            };
-            assert_eq!(next(link).await, one);
+            let mut one = Vec::new();
+            while one != b"one\n" {
+                // An interpreter may print the end of the line for itself.
+                match next(link).await {
+                    Happening::Output {
+                        stream: Stream::Stdout,
+                        bytes,
+                    } => one.extend(bytes),
+                    other => panic!("{other:?}"),
+                }
+            }
             upload(link, language.as_str(), b"").await;
             let (told, outcome) = hear(link).await;
             assert_eq!(

@@ -20,10 +20,16 @@ use serde_json::{Value, json};
 
 /// Does `body` in a session, as its keeper.
 pub fn in_session(body: impl AsyncFn(&Executor)) {
+    in_session_of(|_| (), body);
+}
+
+/// The same, with a workspace that is a copy of what `fill` makes.
+pub fn in_session_of(fill: impl Fn(&Path), body: impl AsyncFn(&Executor)) {
     as_tester(|state| {
+        fill(&state.join("source"));
         let kept = kept(state, Vec::new(), |keeper, _| {
             let executor = async || {
-                let executor = Executor::new(keeper, settings());
+                let executor = Executor::new(keeper, settings()).unwrap();
                 body(&executor).await;
             };
             i32::from(catch_unwind(AssertUnwindSafe(|| on_one_thread(executor()))).is_err())
@@ -38,7 +44,7 @@ pub fn on_a_line(body: impl AsyncFn(&Link)) {
         let (ours, theirs) = link::pair().unwrap();
         let kept = kept(state, vec![theirs], |keeper, mut passed| {
             let serving = async {
-                let executor = Executor::new(keeper, settings());
+                let executor = Executor::new(keeper, settings()).unwrap();
                 let files = Files::open(Path::new("/workspace")).unwrap();
                 serve(Link::new(passed.remove(0)).unwrap(), executor, files)
                     .await

@@ -196,7 +196,7 @@ fn attend(keeper: Keeper, line: OwnedFd, env: Vec<(OsString, OsString)>) -> std:
     };
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let files = Files::open(Path::new(WORKSPACE))?;
-        let executor = Executor::new(keeper, settings);
+        let executor = Executor::new(keeper, settings)?;
         serve(Link::new(line)?, executor, files).await
     })
 }
