@@ -31,15 +31,22 @@ use crate::streams;
 pub struct Settings {
     /// Where code starts.
     pub workspace: PathBuf,
-    /// The whole environment.
+    /// The whole environment, until it is [configured](Executor::configure).
     pub env: Vec<(OsString, OsString)>,
+    /// Whose interpreter is to wait for the first code, if one is.
+    pub warm: Option<Language>,
 }
+
+/// The longest environment, names and values together. It has to fit beside the code that is started with
+/// it.
+const MOST_ENVIRONMENT: usize = 16 << 10;
 
 /// Runs code. On one thread, and on a local set of its runtime.
 #[derive(Debug)]
 pub struct Executor {
     keeper: Keeper,
     settings: Settings,
+    env: RefCell<Vec<(OsString, OsString)>>,
     lookout: Rc<Lookout>,
     ahead: RefCell<Option<Ready>>,
     warm: RefCell<Option<Warm>>,
@@ -59,13 +66,17 @@ impl Executor {
         let lookout = Rc::new(Lookout::open(&settings.workspace)?);
         let executor = Executor {
             keeper,
+            env: RefCell::new(settings.env.clone()),
             settings,
             lookout: lookout.clone(),
             ahead: RefCell::default(),
             warm: RefCell::default(),
             running: RefCell::default(),
         };
-        executor.prepare();
+        match executor.settings.warm {
+            Some(language) => executor.look_ahead(language),
+            None => executor.prepare(),
+        }
         tokio::task::spawn_local(async move { lookout.get_to_know().await });
         Ok(executor)
     }
@@ -123,6 +134,35 @@ impl Executor {
         outcome
     }
 
+    /// From now on, executions find `env` in their environment, over what the session was raised with and
+    /// instead of what was configured before.
+    pub fn configure(&self, env: &BTreeMap<String, String>) -> io::Result<()> {
+        let length = |(name, value): (&String, &String)| name.len() + value.len();
+        let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+        if !env.keys().all(is_name) || env.values().any(|value| value.contains('\0')) {
+            let reason = "that is not an environment";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        if env.iter().map(length).sum::<usize>() > MOST_ENVIRONMENT {
+            let reason = "the environment is too long";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        let usual = self.settings.env.iter().cloned();
+        let usual =
+            usual.filter(|(name, _)| !name.to_str().is_some_and(|name| env.contains_key(name)));
+        let asked = env.iter().map(|(name, value)| (name.into(), value.into()));
+        let env = usual.chain(asked).collect();
+        if self.env.replace(env) != *self.env.borrow()
+            && let Some(warm) = self.warm.take()
+        {
+            // It was started with the environment of before.
+            let language = warm.language;
+            warm.running.discard();
+            self.look_ahead(language);
+        }
+        Ok(())
+    }
+
     /// This file was brought from outside: no execution made it.
     pub(crate) fn disown(&self, birth: Birth) {
         self.lookout.disown(birth);
@@ -168,7 +208,7 @@ impl Executor {
         let (ours, theirs) = streams::make().map_err(broken)?;
         let order = Order {
             command: start.command.clone(),
-            env: [&self.settings.env[..], &start.env].concat(),
+            env: [&self.env.borrow()[..], &start.env].concat(),
             cwd: self.settings.workspace.clone(),
             extra: Some(CHANNEL.into()),
         };
@@ -192,7 +232,9 @@ impl Executor {
             .launch(&start)
             .ok()
             .map(|running| Warm { language, running });
-        self.warm.replace(warm);
+        if let Some(before) = self.warm.replace(warm) {
+            before.running.discard();
+        }
     }
 
     fn prepare(&self) {

@@ -4,6 +4,7 @@
 //! execution is answered more than once: that it was begun, what happens, and what became of it. Where an
 //! answer hands over a file, its descriptor comes with it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sandbox_model::id::ExecutionId;
@@ -31,6 +32,12 @@ pub enum Ask {
     Execute(Request),
     /// End that.
     Cancel(ExecutionId),
+    /// Let the executions to come find this in their environment, over what there is anyway and instead of
+    /// what was said before.
+    Configure {
+        /// The variables.
+        env: BTreeMap<String, String>,
+    },
     /// Hand over the file at this path in the workspace, for reading.
     Read(PathBuf),
     /// Hand over a new file for this path in the workspace, for writing.

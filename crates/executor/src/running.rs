@@ -35,6 +35,14 @@ pub(crate) struct Running {
     pub(crate) ours: Ours,
 }
 
+impl Running {
+    /// Ends it. Nobody waits for that.
+    pub(crate) fn discard(self) {
+        self.inner.kill();
+        retire(self.inner);
+    }
+}
+
 /// What an execution is measured by.
 #[derive(Debug)]
 pub(crate) struct Course<'e> {

@@ -64,6 +64,10 @@ impl Desk {
             // Answered elsewhere, more than once.
             Ask::Execute(_) => (Answer::Begun, None),
             Ask::Cancel(id) => (Answer::Cancelled(self.executor.cancel(&id)), None),
+            Ask::Configure { env } => {
+                self.executor.configure(&env)?;
+                done
+            }
             Ask::Read(path) => {
                 let (file, size) = files.read(&path)?;
                 (Answer::File(size), Some(file))

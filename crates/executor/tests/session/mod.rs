@@ -25,11 +25,16 @@ pub fn in_session(body: impl AsyncFn(&Executor)) {
 
 /// The same, with a workspace that is a copy of what `fill` makes.
 pub fn in_session_of(fill: impl Fn(&Path), body: impl AsyncFn(&Executor)) {
+    in_session_with(settings(), fill, body);
+}
+
+/// The same, with settings.
+pub fn in_session_with(settings: Settings, fill: impl Fn(&Path), body: impl AsyncFn(&Executor)) {
     as_tester(|state| {
         fill(&state.join("source"));
         let kept = kept(state, Vec::new(), |keeper, _| {
             let executor = async || {
-                let executor = Executor::new(keeper, settings()).unwrap();
+                let executor = Executor::new(keeper, settings).unwrap();
                 body(&executor).await;
             };
             i32::from(catch_unwind(AssertUnwindSafe(|| on_one_thread(executor()))).is_err())
@@ -109,7 +114,8 @@ fn kept(
     .unwrap()
 }
 
-fn settings() -> Settings {
+/// What most sessions here are like.
+pub fn settings() -> Settings {
     Settings {
         workspace: PathBuf::from("/workspace"),
         env: vec![
@@ -117,6 +123,7 @@ fn settings() -> Settings {
             ("HOME".into(), "/workspace".into()),
             ("LANG".into(), "C.UTF-8".into()),
         ],
+        warm: None,
     }
 }
 

@@ -193,6 +193,7 @@ fn attend(keeper: Keeper, line: OwnedFd, env: Vec<(OsString, OsString)>) -> std:
     let settings = Settings {
         workspace: PathBuf::from(WORKSPACE),
         env,
+        warm: None,
     };
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let files = Files::open(Path::new(WORKSPACE))?;

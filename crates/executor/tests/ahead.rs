@@ -1,0 +1,139 @@
+//! What waits for code before there is any, and what it is given.
+#![allow(clippy::unwrap_used)]
+
+mod session;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use sandbox_executor::protocol::{Answer, Ask, Question, RefusalKind, Reply};
+use sandbox_executor::{Executor, Settings};
+use sandbox_model::execution::Language::{self, Javascript, Python, Shell};
+use session::{in_session, in_session_with, on_a_line, returned, run, settings};
+
+/// Which processes run the handler.
+const WHERE: &str = "import os\ndef handler(event):\n    return os.readlink('/proc/self/ns/pid')";
+
+/// Those among which an interpreter is that was started already, as seen from above.
+fn waiting() -> Option<String> {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes
+        .filter_map(|entry| {
+            let process = entry.unwrap().path();
+            let command = std::fs::read_to_string(process.join("cmdline")).ok()?;
+            let namespace = std::fs::read_link(process.join("ns/pid")).ok()?;
+            let is_one = command.starts_with("python3\0");
+            is_one.then(|| namespace.into_os_string().into_string().unwrap())
+        })
+        .next()
+}
+
+/// Is code run by an interpreter that waited for it?
+async fn is_warm(executor: &Executor) -> bool {
+    let begin = Instant::now();
+    let waits = loop {
+        match waiting() {
+            None if begin.elapsed() < Duration::from_secs(1) => tokio::task::yield_now().await,
+            waits => break waits,
+        }
+    };
+    let ran = returned(&run(executor, Python, WHERE).await);
+    waits.is_some_and(|waits| ran == *waits)
+}
+
+async fn variable(executor: &Executor, language: Language, name: &str) -> String {
+    let code = match language {
+        Python => format!("import os\nprint(os.environ.get('{name}', 'none'))"),
+        Javascript => format!("console.log(process.env.{name} ?? 'none')"),
+        Shell => format!("echo ${{{name}-none}}"),
+    };
+    let outcome = run(executor, language, &code).await;
+    outcome.result.stdout.trim().to_owned()
+}
+
+fn env<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+#[test]
+fn an_interpreter_waits_for_the_first_code_where_that_is_wanted() {
+    let with = Settings {
+        warm: Some(Python),
+        ..settings()
+    };
+    in_session_with(
+        with,
+        |_| (),
+        async |executor| {
+            assert!(is_warm(executor).await);
+            assert!(is_warm(executor).await);
+        },
+    );
+    in_session(async |executor| {
+        assert!(!is_warm(executor).await);
+        assert!(is_warm(executor).await);
+    });
+}
+
+#[test]
+fn what_is_configured_is_found_by_the_executions_to_come() {
+    in_session(async |executor| {
+        for language in [Python, Javascript, Shell] {
+            // So that one waits.
+            assert_eq!(variable(executor, language, "FIRST").await, "none");
+            executor
+                .configure(&env([("FIRST", "1"), ("LANG", "C")]))
+                .unwrap();
+            assert_eq!(variable(executor, language, "FIRST").await, "1");
+            assert_eq!(variable(executor, language, "LANG").await, "C");
+            assert_eq!(variable(executor, language, "HOME").await, "/workspace");
+            executor.configure(&env([("SECOND", "a=b \n'\"")])).unwrap();
+            assert_eq!(variable(executor, language, "FIRST").await, "none");
+            assert_eq!(variable(executor, language, "LANG").await, "C.UTF-8");
+            executor.configure(&env([])).unwrap();
+        }
+    });
+}
+
+#[test]
+fn after_it_was_configured_an_interpreter_waits_again() {
+    let with = Settings {
+        warm: Some(Python),
+        ..settings()
+    };
+    in_session_with(
+        with,
+        |_| (),
+        async |executor| {
+            executor.configure(&env([("NEW", "1")])).unwrap();
+            assert!(is_warm(executor).await);
+            executor.configure(&env([("NEW", "2")])).unwrap();
+            assert_eq!(variable(executor, Python, "NEW").await, "2");
+        },
+    );
+}
+
+#[test]
+fn what_is_no_environment_is_refused() {
+    on_a_line(async |link| {
+        let ask = async |env| {
+            let ask = Ask::Configure { env };
+            link.send(&Question { number: 1, ask }, &[]).await.unwrap();
+            link.receive::<Reply>().await.unwrap().unwrap().0.answer
+        };
+        let long = "x".repeat(1 << 20);
+        for pair in [
+            ("", "x"),
+            ("A=B", "x"),
+            ("A\0", "x"),
+            ("A", "\0"),
+            ("A", &long),
+        ] {
+            let refused = ask(env([pair])).await.unwrap_err();
+            assert_eq!(refused.kind, RefusalKind::Wrong, "{}", refused.reason);
+        }
+        assert_eq!(ask(env([("A", "x")])).await, Ok(Answer::Done));
+    });
+}
