@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -56,6 +56,11 @@ impl Accountant {
             i32::from(work().is_err())
         })?;
         Ok(Accountant { socket, process })
+    }
+
+    /// Becomes readable when it ends, which it should not.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.process.pidfd.as_fd()
     }
 
     /// Watches that `layer`, where what is written in `kept` goes, does not grow beyond `most` bytes, for

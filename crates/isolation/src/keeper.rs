@@ -11,8 +11,9 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use sandbox_linux::cgroup::{Entrance, Group};
+use sandbox_linux::cgroup::{Consumption, Entrance, Group};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, unshare};
 use sandbox_linux::message;
 use sandbox_linux::usage::{self, Usage};
@@ -28,9 +29,11 @@ use crate::launch::{self, Blocked, Status, namespaces, records, step};
 use crate::limits::{Bounds, Enforcer};
 use crate::network::{Doors, Gatehouse, Others};
 use crate::order::Order;
+use crate::pause;
 use crate::perform::Host;
 use crate::plan;
 use crate::policy::{Policy, Terminal};
+use crate::processes;
 use crate::runs::{LiveRun, Record, Runs};
 use crate::scratch::{self, Leftovers};
 
@@ -63,7 +66,11 @@ pub struct Kept {
     enforcer: Enforcer,
     /// Closes when this is dropped.
     _gatehouse: Option<Gatehouse>,
+    frozen: bool,
 }
+
+/// How long everything in a sandbox may take to stop.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The same from the inside: makes inner sandboxes.
 #[derive(Debug)]
@@ -209,6 +216,7 @@ pub fn keep_on(
         record,
         enforcer,
         _gatehouse: gatehouse,
+        frozen: false,
     })
 }
 
@@ -250,11 +258,69 @@ impl Kept {
     pub fn group(&self) -> Option<&Group> {
         self.enforcer.group()
     }
+
+    /// What it uses: as its group counts it, or as its processes do.
+    pub fn consumption(&self) -> Consumption {
+        let counted = self.group().map(Group::consumption).unwrap_or_default();
+        if counted.memory.is_some() && counted.tasks.is_some() {
+            return counted;
+        }
+        let processes = processes::tree(self.pid());
+        let pages: u64 = processes.iter().map(|stat| stat.resident_pages).sum();
+        let by_processes = Consumption {
+            memory: Some(pages * sandbox_linux::clone::page_size()),
+            cpu: None,
+            tasks: Some(processes.len() as u64),
+        };
+        Consumption {
+            memory: counted.memory.or(by_processes.memory),
+            cpu: counted.cpu,
+            tasks: counted.tasks.or(by_processes.tasks),
+        }
+    }
+
+    /// Is everything in it stopped, the keeper included?
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// Stops everything in it where it is, the keeper included. Who waits for something by the clock finds
+    /// that time went on.
+    pub fn freeze(&mut self) -> io::Result<()> {
+        if self.frozen {
+            return Ok(());
+        }
+        match self.freezer() {
+            Some(group) => group.freeze().inspect_err(|_| drop(group.thaw()))?,
+            None => drop(pause::freeze_tree(self.pid(), PATIENCE)?),
+        }
+        self.frozen = true;
+        Ok(())
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&mut self) -> io::Result<()> {
+        if !self.frozen {
+            return Ok(());
+        }
+        match self.freezer() {
+            Some(group) => group.thaw()?,
+            None => drop(pause::thaw_tree(self.pid())),
+        }
+        self.frozen = false;
+        Ok(())
+    }
+
+    fn freezer(&self) -> Option<&Group> {
+        self.group().filter(|group| group.can_freeze())
+    }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
         self.init.kill();
+        // Where a group of version 1 holds it, it cannot die before.
+        let _ = self.thaw();
         let _ = self.init.wait();
         self.record.remove();
     }

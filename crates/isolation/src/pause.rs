@@ -27,18 +27,7 @@ impl Runs {
         let _none_is_launched = self.lock_launches()?;
         let mut frozen = 0;
         for run in self.live()? {
-            // Parents first, so that none of them sees its child stop; again until nobody was left,
-            // because those that ran meanwhile may have forked. The init last: it must not miss
-            // that the command ended.
-            while tree(run.init)
-                .iter()
-                .skip(1)
-                .filter(|stat| stop(stat))
-                .count()
-                > 0
-            {}
-            frozen += tree(run.init).len().saturating_sub(1);
-            send(run.init, Signal::STOP);
+            frozen += freeze_tree(run.init, Duration::MAX)?;
         }
         Ok(frozen)
     }
@@ -47,12 +36,7 @@ impl Runs {
     pub fn thaw(&self) -> io::Result<usize> {
         let mut thawed = 0;
         for run in self.live()? {
-            let processes = tree(run.init);
-            // Children first: a shell that woke earlier would see a stopped job.
-            for stat in processes.iter().rev() {
-                send(stat.pid, Signal::CONT);
-            }
-            thawed += processes.len().saturating_sub(1);
+            thawed += thaw_tree(run.init);
         }
         Ok(thawed)
     }
@@ -85,6 +69,33 @@ impl Runs {
         }
         Ok(stopped)
     }
+}
+
+/// Stops every process that descends from `init`, then `init`: how many. Those that fork faster than they
+/// are stopped may take longer than `patience`; then they go on.
+pub(crate) fn freeze_tree(init: i32, patience: Duration) -> io::Result<usize> {
+    let begin = Instant::now();
+    // Parents first, so that none of them sees its child stop; again until nobody was left, because
+    // those that ran meanwhile may have forked. The init last: it must not miss that the command ended.
+    while tree(init).iter().skip(1).filter(|stat| stop(stat)).count() > 0 {
+        if begin.elapsed() > patience {
+            thaw_tree(init);
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+    let frozen = tree(init).len().saturating_sub(1);
+    send(init, Signal::STOP);
+    Ok(frozen)
+}
+
+/// Lets them go on: how many.
+pub(crate) fn thaw_tree(init: i32) -> usize {
+    let processes = tree(init);
+    // Children first: a shell that woke earlier would see a stopped job.
+    for stat in processes.iter().rev() {
+        send(stat.pid, Signal::CONT);
+    }
+    processes.len().saturating_sub(1)
 }
 
 /// Sends SIGSTOP to a process that runs; `false` for one that is stopped or ended.

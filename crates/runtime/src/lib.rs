@@ -7,9 +7,11 @@
 pub mod line;
 pub mod local;
 mod nursery;
+pub mod runtime;
 pub mod spec;
 
 pub use line::{Course, Line, LineError};
-pub use local::{Ended, Local, LocalError, Raised};
+pub use local::{Ended, Local};
 pub use nursery::Nursery;
+pub use runtime::{Changes, Raised, Runtime, RuntimeError, Usage};
 pub use spec::{SessionSpec, Workspace};

@@ -1,62 +1,26 @@
 //! Sessions on this machine.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sandbox_executor::link;
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
-use sandbox_model::runtime::{LimitsEnforced, Walls};
-use thiserror::Error;
-use tokio::net::unix::pipe::Receiver;
+use sandbox_model::runtime::{LimitsEnforced, RuntimeKind};
+use serde::de::DeserializeOwned;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::line::Line;
-use crate::nursery::{Done, Notice, Nursery, Order, What};
+use crate::nursery::{Done, Notice, Nursery, Order, Refusal, RefusalKind, What};
+use crate::runtime::{Asked, Changes, Raised, Runtime, RuntimeError, Usage};
 use crate::spec::SessionSpec;
 
-/// Why something was not done.
-#[derive(Debug, Error)]
-pub enum LocalError {
-    /// It could not be raised.
-    #[error("cannot raise session {session}: {reason}")]
-    Raise {
-        /// Which one.
-        session: SessionId,
-        /// Why.
-        reason: String,
-    },
-    /// Its workspace could not be removed.
-    #[error("cannot remove the workspace of session {session}: {reason}")]
-    Discard {
-        /// Whose.
-        session: SessionId,
-        /// Why.
-        reason: String,
-    },
-    /// The process that raises sessions is gone.
-    #[error("the process that raises sessions is gone")]
-    Gone,
-    /// It answers something else.
-    #[error("the process that raises sessions does not answer to what it was told")]
-    Nonsense,
-    /// It cannot be told.
-    #[error("cannot tell the process that raises sessions")]
-    Tell(#[source] io::Error),
-}
-
-/// A session that was raised.
-#[derive(Debug, Clone)]
-pub struct Raised {
-    /// The line to its executor.
-    pub line: Line,
-    /// Which of its limits are enforced.
-    pub limits_enforced: LimitsEnforced,
-    /// Which walls it has.
-    pub walls: Walls,
-}
+/// The longest report that is read, in bytes: the longest diff, escaped at worst, and what is around.
+const LONGEST_REPORT: u64 = 128 << 20;
 
 /// A session that ended without being asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,11 +40,13 @@ pub struct Local {
 #[derive(Debug)]
 struct Shared {
     nursery: Nursery,
+    /// The same socket, and whether there is room in it.
+    writable: Sender,
     askers: Mutex<Askers>,
 }
 
-/// What was done, or why not.
-type Answered = Result<Done, String>;
+/// What was done, or why not, and a file where there is more to say.
+type Answered = (Result<Done, Refusal>, Option<OwnedFd>);
 
 /// Who waits for which order.
 #[derive(Debug, Default)]
@@ -93,7 +59,10 @@ impl Local {
     /// The host behind `nursery`, and the sessions that end by themselves. In a runtime.
     pub fn new(nursery: Nursery) -> io::Result<(Local, mpsc::UnboundedReceiver<Ended>)> {
         let socket = nursery.socket.try_clone()?;
+        // Ours alone: the other end goes on waiting.
+        rustix::io::ioctl_fionbio(&socket, true)?;
         let shared = Arc::new(Shared {
+            writable: Sender::from_owned_fd_unchecked(nursery.socket.try_clone()?)?,
             nursery,
             askers: Mutex::default(),
         });
@@ -108,49 +77,221 @@ impl Local {
     }
 
     /// Raises a session, new or not. A limit that cannot be enforced is none; what it has says which.
-    pub async fn raise(&self, spec: SessionSpec) -> Result<Raised, LocalError> {
-        let (ours, theirs) = link::pair().map_err(LocalError::Tell)?;
-        let session = spec.session_id.clone();
-        match self.tell(What::Raise(spec), Some(theirs)).await? {
-            Ok(Done::Raised(limits_enforced, walls)) => Ok(Raised {
-                line: Line::new(ours).map_err(LocalError::Tell)?,
+    pub async fn raise(&self, spec: SessionSpec) -> Result<Raised, RuntimeError> {
+        let (ours, theirs) = link::pair().map_err(RuntimeError::Tell)?;
+        let about = ("raise", spec.session_id.clone());
+        match self.done(about, What::Raise(spec), Some(theirs)).await? {
+            (Done::Raised(limits_enforced, walls), _) => Ok(Raised {
+                line: Line::new(ours).map_err(RuntimeError::Tell)?,
                 limits_enforced,
                 walls,
             }),
-            Ok(_) => Err(LocalError::Nonsense),
-            Err(reason) => Err(LocalError::Raise { session, reason }),
+            _ => Err(RuntimeError::Nonsense),
         }
     }
 
     /// Ends a session, with everything that runs in it. Its workspace stays.
-    pub async fn end(&self, session: &SessionId) -> Result<(), LocalError> {
-        self.tell(What::End(session.clone()), None).await.map(drop)
+    pub async fn end(&self, session: &SessionId) -> Result<(), RuntimeError> {
+        let about = ("end", session.clone());
+        let done = self.done(about, What::End(session.clone()), None);
+        done.await.map(drop)
     }
 
     /// Ends a session and removes its workspace.
-    pub async fn discard(&self, session: &SessionId) -> Result<(), LocalError> {
-        let done = self.tell(What::Discard(session.clone()), None).await?;
-        done.map(drop).map_err(|reason| LocalError::Discard {
-            session: session.clone(),
-            reason,
-        })
+    pub async fn discard(&self, session: &SessionId) -> Result<(), RuntimeError> {
+        let about = ("discard", session.clone());
+        let done = self.done(about, What::Discard(session.clone()), None);
+        done.await.map(drop)
+    }
+
+    /// Stops everything in a session where it is, its executor too: nothing is answered until it is
+    /// thawed. Time goes on. An execution whose deadline passes meanwhile is ended as soon as it is
+    /// thawed.
+    pub async fn freeze(&self, session: &SessionId) -> Result<(), RuntimeError> {
+        let about = ("freeze", session.clone());
+        let done = self.done(about, What::Freeze(session.clone()), None);
+        done.await.map(drop)
+    }
+
+    /// Lets it go on.
+    pub async fn thaw(&self, session: &SessionId) -> Result<(), RuntimeError> {
+        let about = ("thaw", session.clone());
+        let done = self.done(about, What::Thaw(session.clone()), None);
+        done.await.map(drop)
+    }
+
+    /// Gives `to`, which has none, a workspace that is a copy of the one of `from`. If that is raised, it
+    /// stands still while it is copied.
+    pub async fn fork(&self, from: &SessionId, to: &SessionId) -> Result<(), RuntimeError> {
+        let what = What::Fork(from.clone(), to.clone());
+        self.report(("fork", from.clone()), what).await
+    }
+
+    /// What a session's workspace has that it did not start with, raised or not.
+    pub async fn changes(&self, session: &SessionId) -> Result<Changes, RuntimeError> {
+        let what = What::Changes(session.clone());
+        self.report(("tell the changes of", session.clone()), what)
+            .await
+    }
+
+    /// What a session that is raised uses.
+    pub async fn usage(&self, session: &SessionId) -> Result<Usage, RuntimeError> {
+        let about = ("tell the usage of", session.clone());
+        let what = What::Usage(session.clone());
+        match self.done(about, what, None).await? {
+            (Done::Usage(usage), _) => Ok(usage),
+            _ => Err(RuntimeError::Nonsense),
+        }
     }
 
     /// Does the process that raises sessions answer?
-    pub async fn ping(&self) -> Result<(), LocalError> {
+    pub async fn ping(&self) -> Result<(), RuntimeError> {
         self.tell(What::Ping, None).await.map(drop)
     }
 
-    async fn tell(&self, what: What, line: Option<OwnedFd>) -> Result<Answered, LocalError> {
-        let (number, done) = self.shared.expect();
-        let order = Order { number, what };
-        let text = serde_json::to_vec(&order).map_err(|error| LocalError::Tell(error.into()))?;
+    /// Has something done whose outcome comes in a file.
+    async fn report<T: DeserializeOwned + Send + 'static>(
+        &self,
+        about: About,
+        what: What,
+    ) -> Result<T, RuntimeError> {
+        let (Done::Apart, Some(file)) = self.done(about.clone(), what, None).await? else {
+            return Err(RuntimeError::Nonsense);
+        };
+        let read = move || -> io::Result<Result<T, Refusal>> {
+            let mut file = File::from(file);
+            file.rewind()?;
+            let mut text = Vec::new();
+            file.take(LONGEST_REPORT).read_to_end(&mut text)?;
+            Ok(serde_json::from_slice(&text)?)
+        };
+        // It may be large, and whoever runs other things here should not wait for it.
+        let reported = tokio::task::spawn_blocking(read).await;
+        let reported = reported.map_err(|_| RuntimeError::Gone)?;
+        let reported = reported.map_err(|_| RuntimeError::Nonsense)?;
+        reported.map_err(|refusal| refused(about, refusal))
+    }
+
+    async fn done(
+        &self,
+        about: About,
+        what: What,
+        line: Option<OwnedFd>,
+    ) -> Result<(Done, Option<OwnedFd>), RuntimeError> {
+        let (done, file) = self.tell(what, line).await?;
+        let done = done.map_err(|refusal| refused(about, refusal))?;
+        Ok((done, file))
+    }
+
+    async fn tell(&self, what: What, line: Option<OwnedFd>) -> Result<Answered, RuntimeError> {
+        let mut waits = Waits::new(&self.shared);
+        let order = Order {
+            number: waits.number,
+            what,
+        };
+        let text = serde_json::to_vec(&order).map_err(|error| RuntimeError::Tell(error.into()))?;
         let descriptors: Vec<_> = line.iter().map(AsFd::as_fd).collect();
-        if let Err(error) = message::send(&self.shared.nursery.socket, &text, &descriptors) {
-            self.shared.lock().waiting.remove(&number);
-            return Err(LocalError::Tell(error));
+        self.shared
+            .send(&text, &descriptors)
+            .await
+            .map_err(RuntimeError::Tell)?;
+        // From here on it is the nursery's, and nothing of it is ours.
+        drop(line);
+        (&mut waits.done).await.map_err(|_| RuntimeError::Gone)
+    }
+}
+
+impl Runtime for Local {
+    fn kind(&self) -> RuntimeKind {
+        RuntimeKind::Local
+    }
+
+    fn enforceable(&self) -> LimitsEnforced {
+        self.enforceable()
+    }
+
+    fn raise(&self, spec: SessionSpec) -> Asked<'_, Raised> {
+        Box::pin(self.raise(spec))
+    }
+
+    fn end<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()> {
+        Box::pin(self.end(session))
+    }
+
+    fn discard<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()> {
+        Box::pin(self.discard(session))
+    }
+
+    fn freeze<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()> {
+        Box::pin(self.freeze(session))
+    }
+
+    fn thaw<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()> {
+        Box::pin(self.thaw(session))
+    }
+
+    fn fork<'a>(&'a self, from: &'a SessionId, to: &'a SessionId) -> Asked<'a, ()> {
+        Box::pin(self.fork(from, to))
+    }
+
+    fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes> {
+        Box::pin(self.changes(session))
+    }
+
+    fn usage<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Usage> {
+        Box::pin(self.usage(session))
+    }
+}
+
+/// What is done, and to which session.
+type About = (&'static str, SessionId);
+
+fn refused((operation, session): About, refusal: Refusal) -> RuntimeError {
+    let Refusal { kind, reason } = refusal;
+    match kind {
+        RefusalKind::NotFound => RuntimeError::NotFound {
+            operation,
+            session,
+            reason,
+        },
+        RefusalKind::Conflict => RuntimeError::Conflict {
+            operation,
+            session,
+            reason,
+        },
+        RefusalKind::Failed => RuntimeError::Failed {
+            operation,
+            session,
+            reason,
+        },
+    }
+}
+
+/// Somebody who waits for an order; who waits no longer is forgotten.
+struct Waits<'s> {
+    shared: &'s Shared,
+    number: u64,
+    done: oneshot::Receiver<Answered>,
+}
+
+impl Waits<'_> {
+    fn new(shared: &Shared) -> Waits<'_> {
+        let (sender, done) = oneshot::channel();
+        let mut askers = shared.lock();
+        askers.next += 1;
+        let number = askers.next;
+        askers.waiting.insert(number, sender);
+        Waits {
+            shared,
+            number,
+            done,
         }
-        done.await.map_err(|_| LocalError::Gone)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().waiting.remove(&self.number);
     }
 }
 
@@ -160,13 +301,19 @@ impl Shared {
         self.askers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn expect(&self) -> (u64, oneshot::Receiver<Answered>) {
-        let (sender, done) = oneshot::channel();
-        let mut askers = self.lock();
-        askers.next += 1;
-        let number = askers.next;
-        askers.waiting.insert(number, sender);
-        (number, done)
+    /// Sends an order as soon as there is room for it.
+    async fn send(&self, text: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        loop {
+            let sent = self
+                .writable
+                .try_io(|| message::send(&self.nursery.socket, text, descriptors));
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable.writable().await?;
+                }
+                outcome => return outcome,
+            }
+        }
     }
 }
 
@@ -191,7 +338,10 @@ async fn listen(
         while readable.try_io(waits).is_ok() {
             let mut bytes = [0; 16 << 10];
             let notice = match message::receive(&socket, &mut bytes) {
-                Ok((length, _)) if length > 0 => serde_json::from_slice(&bytes[..length]),
+                Ok((length, mut descriptors)) if length > 0 => {
+                    let notice = serde_json::from_slice(&bytes[..length]);
+                    notice.map(|notice| (notice, descriptors.pop()))
+                }
                 // Everyone who still waits learns it by their channel's end.
                 _ => {
                     if let Some(shared) = shared.upgrade() {
@@ -203,11 +353,12 @@ async fn listen(
             let (Ok(notice), Some(shared)) = (notice, shared.upgrade()) else {
                 return;
             };
+            let (notice, file) = notice;
             match notice {
                 Notice::Done(number, done) => {
                     let asker = shared.lock().waiting.remove(&number);
                     // Who no longer waits does not want to know.
-                    let _ = asker.map(|asker| asker.send(done));
+                    let _ = asker.map(|asker| asker.send((done, file)));
                 }
                 Notice::Ended(session, status) => {
                     let _ = ended.send(Ended { session, status });

@@ -5,17 +5,12 @@
 //! when that is. Everything it does, it does as the user whom sessions belong to on the host. It ends
 //! with the server, and all sessions with it; their workspaces stay.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::event::epoll;
 use rustix::process::{Pid, Signal};
-use sandbox_isolation::Status;
-use sandbox_isolation::accountant::Accountant;
-use sandbox_isolation::keeper::Kept;
-use sandbox_isolation::limits::{self, Ground};
+use sandbox_isolation::limits::Ground;
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
 use sandbox_linux::identity::{self, Ids};
 use sandbox_linux::message;
@@ -23,10 +18,15 @@ use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use serde::{Deserialize, Serialize};
 
+use crate::runtime::Usage;
 use crate::spec::SessionSpec;
+use work::At;
 
+mod errand;
 mod raise;
 mod reach;
+mod work;
+mod workspaces;
 
 /// Pieces of control groups are called this and the nursery's pid, so that leftovers can be told.
 const GROUND: &str = "sandbox-nursery-";
@@ -53,6 +53,16 @@ pub(crate) enum What {
     End(SessionId),
     /// End this one, and remove its workspace.
     Discard(SessionId),
+    /// Stop everything in this one where it is.
+    Freeze(SessionId),
+    /// Let it go on.
+    Thaw(SessionId),
+    /// Make the second a workspace that is a copy of the first one's.
+    Fork(SessionId, SessionId),
+    /// Tell what this one's workspace has that it did not start with.
+    Changes(SessionId),
+    /// Tell what this one uses.
+    Usage(SessionId),
 }
 
 /// What it says.
@@ -62,7 +72,7 @@ pub(crate) enum Notice {
     /// It is there, and can enforce these limits.
     Ready(LimitsEnforced),
     /// What was ordered under this number is done, or could not be for this reason.
-    Done(u64, Result<Done, String>),
+    Done(u64, Result<Done, Refusal>),
     /// A session ended that nobody ended here, with this status.
     Ended(SessionId, i32),
 }
@@ -75,6 +85,60 @@ pub(crate) enum Done {
     Plain,
     /// A session was raised, and has these.
     Raised(LimitsEnforced, Walls),
+    /// It uses this much.
+    Usage(Usage),
+    /// It is in a file, whose descriptor comes with this: `Result<T, Refusal>`, as JSON.
+    Apart,
+}
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    pub(crate) kind: RefusalKind,
+    pub(crate) reason: String,
+}
+
+/// What sort of reason it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RefusalKind {
+    /// There is no such session, or no such workspace.
+    NotFound,
+    /// Not now: it is in another state.
+    Conflict,
+    /// It was tried.
+    Failed,
+}
+
+impl Refusal {
+    pub(crate) fn not_raised() -> Refusal {
+        Refusal {
+            kind: RefusalKind::NotFound,
+            reason: "it is not raised".to_owned(),
+        }
+    }
+
+    pub(crate) fn conflict(reason: &str) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Conflict,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Failed,
+            reason,
+        }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal::from(error.to_string())
+    }
 }
 
 /// The nursery, as the server sees it.
@@ -141,140 +205,5 @@ impl Drop for Nursery {
         let _ = self.process.wait();
         // Every session ends with it, but each in its own time.
         Ground::give_up(&ground_of(self.process.pid));
-    }
-}
-
-/// The nursery at work.
-struct At {
-    root: PathBuf,
-    socket: OwnedFd,
-    epoll: OwnedFd,
-    ground: Ground,
-    accountant: Accountant,
-    kept: BTreeMap<SessionId, Kept>,
-    /// Whose end is told under which number. No number is used twice: an end may be told when the
-    /// session is another already.
-    watched: BTreeMap<u64, SessionId>,
-    next: u64,
-}
-
-/// What epoll says of the socket.
-const SOCKET: u64 = u64::MAX;
-
-impl At {
-    fn new(root: PathBuf, socket: OwnedFd, ground: Ground) -> io::Result<At> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let data = epoll::EventData::new_u64(SOCKET);
-        epoll::add(&epoll, &socket, data, epoll::EventFlags::IN)?;
-        Ok(At {
-            root,
-            socket,
-            epoll,
-            ground,
-            accountant: Accountant::start()?,
-            kept: BTreeMap::new(),
-            watched: BTreeMap::new(),
-            next: 0,
-        })
-    }
-
-    /// Until the server is gone.
-    fn work(mut self) -> io::Result<()> {
-        self.say(&Notice::Ready(limits::enforceable(&self.ground)))?;
-        let mut events = Vec::with_capacity(64);
-        loop {
-            events.clear();
-            let room = rustix::buffer::spare_capacity(&mut events);
-            match epoll::wait(&self.epoll, room, None) {
-                Ok(_) => {}
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            for event in &events {
-                let epoll::Event { data, .. } = *event;
-                match data.u64() {
-                    SOCKET => match self.next()? {
-                        Some((order, line)) => self.obey(order, line)?,
-                        None => return Ok(()),
-                    },
-                    ended => self.note_end(ended)?,
-                }
-            }
-        }
-    }
-
-    fn next(&self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
-        let mut bytes = vec![0; LONGEST];
-        let (length, mut descriptors) = message::receive(&self.socket, &mut bytes)?;
-        if length == 0 {
-            return Ok(None);
-        }
-        Ok(Some((
-            serde_json::from_slice(&bytes[..length])?,
-            descriptors.pop(),
-        )))
-    }
-
-    fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {
-        let done = match order.what {
-            What::Ping => Ok(Done::Plain),
-            What::Raise(spec) => self.raise(&spec, line),
-            What::End(id) => {
-                self.end(&id);
-                Ok(Done::Plain)
-            }
-            What::Discard(id) => {
-                self.end(&id);
-                raise::discard(&self.root, &id).map(|()| Done::Plain)
-            }
-        };
-        self.say(&Notice::Done(order.number, done))
-    }
-
-    fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<Done, String> {
-        let line = line.ok_or("no line came with the order")?;
-        let id = spec.session_id.clone();
-        if self.kept.contains_key(&id) {
-            return Err("it is raised already".to_owned());
-        }
-        let raise::Raised {
-            kept,
-            limits_enforced,
-            walls,
-            layer,
-        } = raise::raise(&self.root, &self.ground, spec, line)?;
-        let watched = self.accountant.watch(&kept, layer, spec.resources.disk.0);
-        watched.map_err(|error| format!("cannot watch its disk space: {error}"))?;
-        self.next += 1;
-        let key = self.next;
-        let data = epoll::EventData::new_u64(key);
-        epoll::add(&self.epoll, kept.pidfd(), data, epoll::EventFlags::IN)
-            .map_err(|error| error.to_string())?;
-        self.watched.insert(key, id.clone());
-        self.kept.insert(id, kept);
-        Ok(Done::Raised(limits_enforced, walls))
-    }
-
-    fn end(&mut self, id: &SessionId) {
-        self.watched.retain(|_, watched| watched != id);
-        drop(self.kept.remove(id));
-    }
-
-    fn note_end(&mut self, key: u64) -> io::Result<()> {
-        let Some(id) = self.watched.remove(&key) else {
-            return Ok(());
-        };
-        let Some(kept) = self.kept.remove(&id) else {
-            return Ok(());
-        };
-        let status = match kept.wait()? {
-            Status::Exited(code) => code,
-            Status::Signalled(signal) => 128 + signal,
-        };
-        self.say(&Notice::Ended(id, status))
-    }
-
-    fn say(&self, notice: &Notice) -> io::Result<()> {
-        message::send(&self.socket, &serde_json::to_vec(notice)?, &[])
     }
 }

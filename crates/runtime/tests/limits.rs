@@ -12,7 +12,10 @@ use sandbox_model::execution::Language;
 use sandbox_model::resources::{Cpu, Quantity, Resources};
 use sandbox_model::runtime::LimitsEnforced;
 use sandbox_runtime::{Line, Local, SessionSpec};
-use server::{Ends, id, printed, request, serve, served, served_by_tester, shell, spec};
+use server::{
+    Ends, children, id, nursery, printed, request, send, serve, served, served_by_tester, shell,
+    spec,
+};
 
 const ALL: LimitsEnforced = LimitsEnforced {
     cpu: true,
@@ -206,6 +209,22 @@ fn what_fills_the_disk_is_killed_and_may_be_removed() {
 }
 
 #[test]
+fn whoever_watches_the_disk_is_replaced_when_it_is_killed() {
+    served(async |_, local, _| {
+        let [accountant] = children(nursery())[..] else {
+            panic!("there is more than one child");
+        };
+        let small = with('a', |resources| resources.disk = Quantity(32 << 20));
+        let line = local.raise(small).await.unwrap().line;
+        send(accountant, rustix::process::Signal::KILL);
+        let code = "for i in $(seq 100); do head -c 8M /dev/zero > $i; done; sleep 1000";
+        let outcome = shell(&line, code).await;
+        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        local.raise(spec('b')).await.unwrap();
+    });
+}
+
+#[test]
 fn a_single_file_larger_than_the_disk_is_not_even_written() {
     served(async |_, local, _| {
         let small = with('a', |resources| resources.disk = Quantity(16 << 20));
@@ -237,18 +256,6 @@ fn grounds(pid: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The nursery of this process: its only child.
-fn nursery() -> String {
-    let children = std::fs::read_dir("/proc").unwrap();
-    let own = std::process::id().to_string();
-    let is_child = |pid: &String| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.contains(&format!("PPid:\t{own}\n"))
-    };
-    let mut pids = children.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    pids.find(is_child).unwrap()
-}
-
 #[test]
 fn groups_go_with_their_session_and_their_server_even_when_it_is_killed() {
     let directory = tempfile::tempdir().unwrap();
@@ -260,7 +267,7 @@ fn groups_go_with_their_session_and_their_server_even_when_it_is_killed() {
         let told = told.clone();
         serve(&state, &async |_: &Path, local: Local, _: Ends| {
             let _line = local.raise(spec('a')).await.unwrap().line;
-            let nursery = nursery();
+            let nursery = nursery().to_string();
             let grounds = grounds(&nursery);
             assert!(!grounds.is_empty());
             let of_session = |ground: &PathBuf| ground.join(id('a').as_str()).exists();

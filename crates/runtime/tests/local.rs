@@ -8,11 +8,12 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use sandbox_executor::protocol::{Answer, Ask};
 use sandbox_executor::{Ending, Request};
 use sandbox_model::execution::Language;
 use sandbox_runtime::{LineError, Local, SessionSpec, Workspace};
-use server::{Ends, id, printed, request, serve, served, shell, spec};
+use server::{Ends, id, nursery, printed, request, send, serve, served, shell, spec, tester};
 
 #[test]
 fn a_session_runs_code_as_nobody_in_particular() {
@@ -253,6 +254,128 @@ fn orders_for_one_session_are_answered_each_for_itself() {
         // Who was ended by an order did not end by itself; the other goes on.
         assert!(ends.try_recv().is_err());
         assert_eq!(printed(&other.unwrap().line, "echo on").await, "on");
+    });
+}
+
+#[test]
+fn who_cannot_tell_the_nursery_yet_keeps_nobody_waiting() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        let nursery = nursery();
+        send(nursery, Signal::STOP);
+        let mut all = tokio::task::JoinSet::new();
+        for _ in 0..3000 {
+            let local = local.clone();
+            all.spawn(async move { local.usage(&id('a')).await });
+        }
+        // On the same threads.
+        let asked = line.clone();
+        let others = tokio::spawn(async move { asked.ask(Ask::Ping).await });
+        let others = tokio::time::timeout(Duration::from_secs(10), others).await;
+        send(nursery, Signal::CONT);
+        others.unwrap().unwrap().unwrap();
+        while let Some(told) = all.join_next().await {
+            told.unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn who_stops_waiting_leaves_nothing_behind() {
+    served(async |_, local, _| {
+        let nursery = nursery();
+        send(nursery, Signal::STOP);
+        let raising = tokio::time::timeout(Duration::from_millis(50), local.raise(spec('a')));
+        assert!(raising.await.is_err());
+        send(nursery, Signal::CONT);
+        // It was raised for nobody, and ends for that.
+        let begin = Instant::now();
+        while local.usage(&id('a')).await.is_ok() || local.raise(spec('a')).await.is_err() {
+            assert!(begin.elapsed() < Duration::from_secs(10));
+        }
+    });
+}
+
+#[test]
+fn a_frozen_session_ends_with_its_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    for _ in 0..2 {
+        let killed = serve(&state, &async |_: &Path, local: Local, _: Ends| {
+            let line = local.raise(spec('a')).await.unwrap().line;
+            printed(&line, "echo >> lives").await;
+            local.freeze(&id('a')).await.unwrap();
+            send(std::process::id(), Signal::KILL);
+        });
+        assert_eq!(killed, None);
+    }
+    let last = serve(&state, &async |_: &Path, local: Local, _: Ends| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        assert_eq!(printed(&line, "wc -l < lives").await, "2");
+    });
+    assert_eq!(last, Some(0));
+}
+
+#[test]
+fn changes_are_those_to_the_source_and_the_source_stays() {
+    served(async |state, local, _| {
+        let source = state.parent().unwrap().join("source");
+        std::fs::create_dir(&source).unwrap();
+        for (name, text) in [("changed", "before\n"), ("gone", "x"), ("same", "y")] {
+            std::fs::write(source.join(name), text).unwrap();
+            let file = source.join(name);
+            std::os::unix::fs::chown(file, Some(tester().user), Some(tester().group)).unwrap();
+        }
+        let with = SessionSpec {
+            workspace: Workspace::Source(source.clone()),
+            ..spec('a')
+        };
+        let line = local.raise(with).await.unwrap().line;
+        printed(&line, "echo after > changed; rm gone; touch same").await;
+        let told = local.changes(&id('a')).await.unwrap();
+        let kinds: Vec<(String, char)> = told
+            .changes
+            .iter()
+            .map(|change| (change.path.to_string(), change.kind.letter()))
+            .collect();
+        assert_eq!(
+            kinds,
+            [("changed".to_owned(), 'M'), ("gone".to_owned(), 'D')]
+        );
+        assert!(told.diff.contains("-before\n+after\n"), "{}", told.diff);
+        assert_eq!(
+            std::fs::read_to_string(source.join("changed")).unwrap(),
+            "before\n"
+        );
+        // What the source has become since is not the session's doing.
+        std::fs::write(source.join("changed"), "meanwhile\n").unwrap();
+        std::fs::write(source.join("more"), "meanwhile\n").unwrap();
+        let told = local.changes(&id('a')).await.unwrap();
+        assert_eq!(told.total, 2, "{:?}", told.changes);
+    });
+}
+
+#[test]
+fn a_large_diff_is_cut_and_keeps_nobody_waiting() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        let write = "for i in $(seq 3); do seq 1100000 > lines-$i; done; head -c 30M /dev/urandom | \
+            base64 > more; mkdir many; cd many; python3 -c 'for i in range(11000): open(str(i), \"w\")'; \
+            truncate -s 900M sparse; mkdir -p $(printf 'd/%.0s' $(seq 300))";
+        printed(&line, write).await;
+        let begin = Instant::now();
+        let (told, raised) = tokio::join!(
+            async { (local.changes(&id('a')).await, begin.elapsed()) },
+            async { (local.raise(spec('b')).await, begin.elapsed()) },
+        );
+        raised.0.unwrap();
+        assert!(raised.1 < told.1, "{:?} before {:?}", raised.1, told.1);
+        let told = told.0.unwrap();
+        assert!(told.truncated && told.total > 11_000);
+        assert!(told.diff.len() <= 8 << 20 && told.changes.len() <= 10_000);
+        printed(&line, "echo on").await;
     });
 }
 

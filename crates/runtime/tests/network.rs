@@ -12,7 +12,7 @@ use std::process::Command;
 use sandbox_linux::clone::{Namespaces, Parent, clone, unshare};
 use sandbox_model::session::SessionNetwork;
 use sandbox_runtime::{Line, SessionSpec};
-use server::{id, printed, process, served, shell, spec};
+use server::{children, id, nursery, printed, process, served, shell, spec};
 
 fn with(allow: &[&str]) -> SessionSpec {
     SessionSpec {
@@ -107,10 +107,7 @@ fn what_is_no_host_is_told() {
 #[test]
 fn a_proxy_ends_with_its_session() {
     served(async |_, local, _| {
-        let nursery = children(std::process::id());
-        let [nursery] = nursery[..] else {
-            panic!("{nursery:?}");
-        };
+        let nursery = nursery();
         let before = children(nursery).len();
         local.raise(with(&["example.com:443"])).await.unwrap();
         local.end(&id('a')).await.unwrap();
@@ -120,17 +117,6 @@ fn a_proxy_ends_with_its_session() {
         assert_eq!(children(nursery).len(), before + 2);
         drop(line);
     });
-}
-
-fn children(parent: u32) -> Vec<u32> {
-    let wanted = format!("PPid:\t{parent}\n");
-    let pids = std::fs::read_dir("/proc").unwrap();
-    let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let is_child = |pid: &u32| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.contains(&wanted)
-    };
-    pids.filter(is_child).collect()
 }
 
 #[test]

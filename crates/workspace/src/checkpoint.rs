@@ -132,6 +132,24 @@ pub fn fork(
     progress: &mut dyn Progress,
 ) -> Result<Sandbox, CheckpointError> {
     let _lock = sandbox.lock_exclusive()?;
+    copy(sandbox, new, progress)
+}
+
+/// As [`fork`], for a caller who holds everything still that runs in the original.
+pub fn fork_still(
+    sandbox: &Sandbox,
+    new: &SandboxName,
+    progress: &mut dyn Progress,
+) -> Result<Sandbox, CheckpointError> {
+    let _lock = sandbox.lock_shared()?;
+    copy(sandbox, new, progress)
+}
+
+fn copy(
+    sandbox: &Sandbox,
+    new: &SandboxName,
+    progress: &mut dyn Progress,
+) -> Result<Sandbox, CheckpointError> {
     let made = sandbox.root.build(Some(new), Start::Empty, |name, dir| {
         backend(sandbox.meta.backend).share_base(&sandbox.dir, dir)?;
         copy_parts(sandbox, &sandbox.dir, dir, progress)?;

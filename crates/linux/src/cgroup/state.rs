@@ -13,7 +13,7 @@ use super::{Group, Limit, Version, set, write};
 /// What a group uses. What its hierarchies do not count is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Consumption {
-    /// Bytes of memory, with the files it has read and written as far as they are in memory.
+    /// Bytes of memory, without files that were not looked at lately and could be dropped.
     pub memory: Option<u64>,
     /// Time of processors since it was made.
     pub cpu: Option<Duration>,
@@ -58,13 +58,27 @@ impl Group {
             })
         };
         Consumption {
-            memory: number("memory.current").or_else(|| number("memory.usage_in_bytes")),
+            memory: number("memory.current")
+                .or_else(|| number("memory.usage_in_bytes"))
+                .map(|bytes: u64| bytes.saturating_sub(self.droppable())),
             cpu: microseconds().or_else(|| number("cpuacct.usage").map(Duration::from_nanos)),
             tasks: number("pids.current").or_else(|| {
                 let tasks = self.read("cgroup.threads").or_else(|| self.read("tasks"));
                 tasks.map(|tasks| tasks.lines().count() as u64)
             }),
         }
+    }
+
+    /// Bytes of files in memory that nobody has looked at lately.
+    fn droppable(&self) -> u64 {
+        let text = self.read("memory.stat").unwrap_or_default();
+        // Version 1 tells of the group alone first, and then of it and those in it.
+        let lines = ["total_inactive_file ", "inactive_file "];
+        let mut lines = lines.iter();
+        let found = lines.find_map(|name| text.lines().find_map(|line| line.strip_prefix(name)));
+        found
+            .and_then(|number| number.trim().parse().ok())
+            .unwrap_or(0)
     }
 
     /// A file whose text is another whenever somebody in it ran.

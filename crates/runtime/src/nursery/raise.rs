@@ -3,22 +3,20 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use sandbox_executor::{Executor, Files, Link, Settings, serve};
 use sandbox_isolation::keeper::{Keeper, Kept, Terms, keep_on};
 use sandbox_isolation::limits::{Bounds, Ground};
-use sandbox_isolation::{Identity, Policy, Root as Filesystem, Runs, Terminal};
+use sandbox_isolation::{Identity, Policy, Root as Filesystem, Terminal};
 use sandbox_linux::identity::Ids;
-use sandbox_model::id::SessionId;
+use sandbox_model::WorkspaceMount;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
-use sandbox_model::{BackendChoice, WorkspaceMount};
-use sandbox_workspace::progress::Silent;
-use sandbox_workspace::root::{CreateRequest, Root};
-use sandbox_workspace::{Sandbox, discard};
+use sandbox_workspace::{Sandbox, base};
 
+use super::Refusal;
 use super::reach::Reach;
-use crate::spec::{SessionSpec, Workspace};
+use super::workspaces::{self, chain};
+use crate::spec::SessionSpec;
 
 /// Where a session's workspace is inside.
 const WORKSPACE: &str = "/workspace";
@@ -37,12 +35,6 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("USER", "sandbox"),
 ];
 
-/// The directory, beside the workspaces, that those which start from nothing are copies of.
-const EMPTY: &str = "empty";
-
-/// The directory of all workspaces.
-const SANDBOXES: &str = "sandboxes";
-
 /// A session that is there.
 pub(super) struct Raised {
     pub(super) kept: Kept,
@@ -59,10 +51,11 @@ pub(super) fn raise(
     ground: &Ground,
     spec: &SessionSpec,
     line: OwnedFd,
-) -> Result<Raised, String> {
-    let sandbox = workspace(root, spec)?;
-    let runs = end_orphans(&sandbox)?;
+) -> Result<Raised, Refusal> {
+    let sandbox = workspaces::of(root, spec)?;
+    let runs = workspaces::end_orphans(&sandbox)?;
     let lock = sandbox.lock_shared().map_err(chain)?;
+    base::run_began(&sandbox).map_err(chain)?;
     let reach = Reach::of(&spec.network)?;
     let env = environment(spec, &reach);
     let policy = policy(root, &sandbox, &reach);
@@ -94,55 +87,6 @@ fn walls(reach: &Reach) -> Walls {
         between_executions: "fresh namespaces".to_owned(),
         network: reach.describe().to_owned(),
     }
-}
-
-/// Removes a session's workspace; it is no error when there is none.
-pub(super) fn discard(root: &Path, id: &SessionId) -> Result<(), String> {
-    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(chain)?;
-    let is_it = |name: &&sandbox_model::SandboxName| name.as_str() == id.as_str();
-    if sandboxes
-        .names()
-        .map_err(chain)?
-        .iter()
-        .find(is_it)
-        .is_none()
-    {
-        return Ok(());
-    }
-    let sandbox = sandboxes.sandbox(id.as_str()).map_err(chain)?;
-    end_orphans(&sandbox)?;
-    discard::discard(sandbox, &mut Silent).map_err(chain)
-}
-
-/// What a server before this one left takes a moment to end with it. Whoever is asked to raise a session
-/// has not raised it, so what is still there is such a one.
-fn end_orphans(sandbox: &Sandbox) -> Result<Runs, String> {
-    let runs = Runs::open(&sandbox.runs_dir());
-    runs.stop(Duration::ZERO).map_err(chain)?;
-    Ok(runs)
-}
-
-/// The session's workspace: the one it had, or a new one.
-fn workspace(root: &Path, spec: &SessionSpec) -> Result<Sandbox, String> {
-    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(chain)?;
-    if let Ok(sandbox) = sandboxes.sandbox(spec.session_id.as_str()) {
-        return Ok(sandbox);
-    }
-    let source = match &spec.workspace {
-        Workspace::Source(source) => source.clone(),
-        Workspace::Empty => {
-            let empty = root.join(EMPTY);
-            std::fs::create_dir_all(&empty).map_err(chain)?;
-            empty
-        }
-    };
-    let request = CreateRequest {
-        name: Some(spec.session_id.as_str().parse().map_err(chain)?),
-        source,
-        backend: BackendChoice::Auto,
-        settings: sandbox_model::Settings::default(),
-    };
-    sandboxes.create(&request, &mut Silent).map_err(chain)
 }
 
 fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach) -> Policy {
@@ -200,15 +144,4 @@ fn attend(keeper: Keeper, line: OwnedFd, env: Vec<(OsString, OsString)>) -> std:
         let executor = Executor::new(keeper, settings)?;
         serve(Link::new(line)?, executor, files).await
     })
-}
-
-/// An error with what caused it, in one line.
-fn chain(error: impl std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -115,3 +115,28 @@ pub async fn printed(line: &Line, code: &str) -> String {
     assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
     outcome.result.stdout.trim_end().to_owned()
 }
+
+/// The children of process `parent`.
+pub fn children(parent: u32) -> Vec<u32> {
+    let wanted = format!("PPid:\t{parent}\n");
+    let pids = std::fs::read_dir("/proc").unwrap();
+    let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains(&wanted)
+    };
+    pids.filter(is_child).collect()
+}
+
+/// The nursery of this server: its only child.
+pub fn nursery() -> u32 {
+    let children = children(std::process::id());
+    assert_eq!(children.len(), 1, "{children:?}");
+    children[0]
+}
+
+/// Sends a signal to a process of the test's own.
+pub fn send(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}

@@ -1,0 +1,78 @@
+//! What takes longer than everybody else should wait: done in a process of its own.
+//!
+//! What is read there was written by a session, which may have made it as large and as winding as it could.
+//! An errand has an end all the same: of memory, and of time.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::MemfdFlags;
+use rustix::process::{Resource, Rlimit, Signal};
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
+use serde::Serialize;
+
+use super::{Done, Refusal};
+
+/// The most memory, in bytes of address space, and seconds of a processor.
+const LIMITS: [(Resource, u64); 2] = [(Resource::As, 4 << 30), (Resource::Cpu, 120)];
+
+/// One that is under way.
+pub(super) struct Errand {
+    number: u64,
+    process: Child,
+    /// A file in memory.
+    report: OwnedFd,
+}
+
+impl Errand {
+    /// Has `work` done, for who ordered it under `number`.
+    pub(super) fn start<T: Serialize>(
+        number: u64,
+        work: impl FnOnce() -> Result<T, Refusal>,
+    ) -> io::Result<Errand> {
+        let report = rustix::fs::memfd_create("report", MemfdFlags::CLOEXEC)?;
+        let sender = rustix::process::getpid();
+        let (process, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
+            let run = || -> io::Result<()> {
+                close_others(&[report.as_fd()])?;
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                if rustix::process::getppid() != Some(sender) {
+                    leave(1);
+                }
+                for (resource, most) in LIMITS {
+                    let limit = Rlimit {
+                        current: Some(most),
+                        maximum: Some(most),
+                    };
+                    rustix::process::setrlimit(resource, limit)?;
+                }
+                let text = serde_json::to_vec(&work())?;
+                File::from(report.try_clone()?).write_all(&text)
+            };
+            i32::from(run().is_err())
+        })?;
+        Ok(Errand {
+            number,
+            process,
+            report,
+        })
+    }
+
+    /// Becomes readable when it is done.
+    pub(super) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.process.pidfd.as_fd()
+    }
+
+    /// What became of it, and for whom.
+    pub(super) fn back(self) -> (u64, Result<Done, Refusal>, Option<OwnedFd>) {
+        let status = self.process.wait().ok();
+        match status.and_then(|status| status.exit_status()) {
+            Some(0) => (self.number, Ok(Done::Apart), Some(self.report)),
+            _ => {
+                let reason = "it took too much memory or too long".to_owned();
+                (self.number, Err(reason.into()), None)
+            }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The nursery at work.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::event::epoll;
+use sandbox_isolation::Status;
+use sandbox_isolation::accountant::Accountant;
+use sandbox_isolation::keeper::Kept;
+use sandbox_isolation::limits::{self, Ground};
+use sandbox_linux::message;
+use sandbox_model::id::SessionId;
+
+use super::errand::Errand;
+use super::raise::{self, Raised};
+use super::{Done, LONGEST, Notice, Order, Refusal, What, workspaces};
+use crate::runtime::Usage;
+use crate::spec::SessionSpec;
+
+/// What it has in hand.
+pub(super) struct At {
+    root: PathBuf,
+    socket: OwnedFd,
+    epoll: OwnedFd,
+    ground: Ground,
+    accountant: Accountant,
+    sessions: BTreeMap<SessionId, Session>,
+    /// Whose end is told under which number. No number is used twice: an end may be told when the
+    /// session is another already.
+    watched: BTreeMap<u64, Watched>,
+    next: u64,
+}
+
+/// A session that is raised.
+struct Session {
+    key: u64,
+    kept: Kept,
+    /// Where what is written goes, and how much may be there.
+    layer: PathBuf,
+    disk: u64,
+    /// Somebody wants it frozen.
+    frozen: bool,
+    /// So many errands need it still.
+    held: u32,
+}
+
+/// What ends under a number.
+enum Watched {
+    Session(SessionId),
+    /// And the session, by its number, that is held until it does.
+    Errand(Errand, Option<u64>),
+}
+
+/// What epoll says of the socket, and of the accountant.
+const SOCKET: u64 = u64::MAX;
+const ACCOUNTANT: u64 = u64::MAX - 1;
+
+impl At {
+    pub(super) fn new(root: PathBuf, socket: OwnedFd, ground: Ground) -> io::Result<At> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let at = At {
+            root,
+            socket,
+            epoll,
+            ground,
+            accountant: Accountant::start()?,
+            sessions: BTreeMap::new(),
+            watched: BTreeMap::new(),
+            next: 0,
+        };
+        at.watch(SOCKET, &at.socket)?;
+        at.watch(ACCOUNTANT, at.accountant.pidfd())?;
+        Ok(at)
+    }
+
+    fn watch(&self, key: u64, descriptor: impl AsFd) -> io::Result<()> {
+        let data = epoll::EventData::new_u64(key);
+        epoll::add(&self.epoll, descriptor, data, epoll::EventFlags::IN)?;
+        Ok(())
+    }
+
+    /// Until the server is gone.
+    pub(super) fn work(mut self) -> io::Result<()> {
+        self.say(&Notice::Ready(limits::enforceable(&self.ground)), None)?;
+        let mut events = Vec::with_capacity(64);
+        loop {
+            events.clear();
+            let room = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.epoll, room, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                let epoll::Event { data, .. } = *event;
+                match data.u64() {
+                    SOCKET => match self.next()? {
+                        Some((order, line)) => self.obey(order, line)?,
+                        None => return Ok(()),
+                    },
+                    ACCOUNTANT => self.replace_accountant()?,
+                    ended => self.note_end(ended)?,
+                }
+            }
+        }
+    }
+
+    fn next(&self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
+        let mut bytes = vec![0; LONGEST];
+        let (length, mut descriptors) = message::receive(&self.socket, &mut bytes)?;
+        if length == 0 {
+            return Ok(None);
+        }
+        Ok(Some((
+            serde_json::from_slice(&bytes[..length])?,
+            descriptors.pop(),
+        )))
+    }
+
+    fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {
+        let number = order.number;
+        let done = match order.what {
+            What::Ping => Ok(Done::Plain),
+            What::Raise(spec) => self.raise(&spec, line),
+            What::End(id) => {
+                self.end(&id);
+                Ok(Done::Plain)
+            }
+            What::Discard(id) => {
+                self.end(&id);
+                workspaces::discard(&self.root, &id).map(|()| Done::Plain)
+            }
+            What::Freeze(id) => self.still(&id, true),
+            What::Thaw(id) => self.still(&id, false),
+            What::Usage(id) => self.usage(&id),
+            // These are answered when they are done.
+            What::Fork(from, to) => match self.fork(number, &from, &to) {
+                Ok(()) => return Ok(()),
+                Err(refusal) => Err(refusal),
+            },
+            What::Changes(id) => match self.changes(number, &id) {
+                Ok(()) => return Ok(()),
+                Err(refusal) => Err(refusal),
+            },
+        };
+        self.say(&Notice::Done(number, done), None)
+    }
+
+    fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<Done, Refusal> {
+        let line = line.ok_or_else(|| "no line came with the order".to_owned())?;
+        let id = spec.session_id.clone();
+        if self.sessions.contains_key(&id) {
+            return Err(Refusal::conflict("it is raised already"));
+        }
+        let Raised {
+            kept,
+            limits_enforced,
+            walls,
+            layer,
+        } = raise::raise(&self.root, &self.ground, spec, line)?;
+        let key = self.number();
+        let session = Session {
+            key,
+            kept,
+            layer,
+            disk: spec.resources.disk.0,
+            frozen: false,
+            held: 0,
+        };
+        self.watch(key, session.kept.pidfd())?;
+        session.account(&self.accountant)?;
+        self.watched.insert(key, Watched::Session(id.clone()));
+        self.sessions.insert(id, session);
+        Ok(Done::Raised(limits_enforced, walls))
+    }
+
+    fn end(&mut self, id: &SessionId) {
+        if let Some(session) = self.sessions.remove(id) {
+            self.watched.remove(&session.key);
+        }
+    }
+
+    fn still(&mut self, id: &SessionId, frozen: bool) -> Result<Done, Refusal> {
+        let session = self.raised(id)?;
+        let before = std::mem::replace(&mut session.frozen, frozen);
+        if let Err(error) = session.settle() {
+            session.frozen = before;
+            return Err(error.into());
+        }
+        Ok(Done::Plain)
+    }
+
+    fn usage(&mut self, id: &SessionId) -> Result<Done, Refusal> {
+        let consumption = self.raised(id)?.kept.consumption();
+        Ok(Done::Usage(Usage::from(consumption)))
+    }
+
+    /// Nothing may be written while a workspace is copied: one that is raised is held still.
+    fn fork(&mut self, number: u64, from: &SessionId, to: &SessionId) -> Result<(), Refusal> {
+        let held = match self.sessions.get_mut(from) {
+            Some(session) => {
+                session.held += 1;
+                if let Err(error) = session.settle() {
+                    session.held -= 1;
+                    return Err(error.into());
+                }
+                Some(session.key)
+            }
+            None => None,
+        };
+        let root = &self.root;
+        let is_raised = held.is_some();
+        let errand = Errand::start(number, || workspaces::fork(root, from, to, is_raised));
+        self.send_out(errand, held)
+    }
+
+    fn changes(&mut self, number: u64, id: &SessionId) -> Result<(), Refusal> {
+        let root = &self.root;
+        let errand = Errand::start(number, || workspaces::changes(root, id));
+        self.send_out(errand, None)
+    }
+
+    fn send_out(&mut self, errand: io::Result<Errand>, held: Option<u64>) -> Result<(), Refusal> {
+        let key = self.number();
+        let watched = errand.and_then(|errand| {
+            self.watch(key, errand.pidfd())?;
+            Ok(Watched::Errand(errand, held))
+        });
+        match watched {
+            Ok(watched) => {
+                self.watched.insert(key, watched);
+                Ok(())
+            }
+            Err(error) => {
+                self.release(held);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn raised(&mut self, id: &SessionId) -> Result<&mut Session, Refusal> {
+        self.sessions.get_mut(id).ok_or_else(Refusal::not_raised)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn note_end(&mut self, key: u64) -> io::Result<()> {
+        match self.watched.remove(&key) {
+            Some(Watched::Session(id)) => {
+                let Some(session) = self.sessions.remove(&id) else {
+                    return Ok(());
+                };
+                let status = match session.kept.wait()? {
+                    Status::Exited(code) => code,
+                    Status::Signalled(signal) => 128 + signal,
+                };
+                // Whoever hears of it finds everything of it gone.
+                drop(session);
+                self.say(&Notice::Ended(id, status), None)
+            }
+            Some(Watched::Errand(errand, held)) => {
+                self.release(held);
+                let (number, done, report) = errand.back();
+                self.say(&Notice::Done(number, done), report.as_ref())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Lets go what was held for an errand, if it is the same still.
+    fn release(&mut self, held: Option<u64>) {
+        let is_it = |session: &&mut Session| Some(session.key) == held;
+        if let Some(session) = self.sessions.values_mut().find(is_it) {
+            session.held -= 1;
+            // What cannot be thawed now can be by order.
+            let _ = session.settle();
+        }
+    }
+
+    /// It should not end, but the disks of sessions must not depend on that.
+    fn replace_accountant(&mut self) -> io::Result<()> {
+        self.accountant = Accountant::start()?;
+        self.watch(ACCOUNTANT, self.accountant.pidfd())?;
+        for session in self.sessions.values() {
+            session.account(&self.accountant)?;
+        }
+        Ok(())
+    }
+
+    fn say(&self, notice: &Notice, report: Option<&OwnedFd>) -> io::Result<()> {
+        let descriptors: Vec<_> = report.map(AsFd::as_fd).into_iter().collect();
+        message::send(&self.socket, &serde_json::to_vec(notice)?, &descriptors)
+    }
+}
+
+impl Session {
+    /// Freezes or thaws it, as is wanted of it.
+    fn settle(&mut self) -> io::Result<()> {
+        match self.frozen || self.held > 0 {
+            true => self.kept.freeze(),
+            false => self.kept.thaw(),
+        }
+    }
+
+    fn account(&self, accountant: &Accountant) -> io::Result<()> {
+        accountant.watch(&self.kept, self.layer.clone(), self.disk)
+    }
+}

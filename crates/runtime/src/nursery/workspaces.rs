@@ -1,0 +1,199 @@
+//! The workspaces of sessions: made, copied, looked at, removed.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use sandbox_isolation::Runs;
+use sandbox_model::id::SessionId;
+use sandbox_model::{BackendChoice, Class, Failure, SandboxName};
+use sandbox_workspace::changes::{ChangeOptions, change_set};
+use sandbox_workspace::checkpoint::{self, CheckpointError};
+use sandbox_workspace::diff::{self, Colour};
+use sandbox_workspace::progress::Silent;
+use sandbox_workspace::root::{CreateRequest, Root, RootError};
+use sandbox_workspace::{Sandbox, View, discard as removal};
+
+use super::{Refusal, RefusalKind};
+use crate::runtime::Changes;
+use crate::spec::{SessionSpec, Workspace};
+
+/// The directory, beside the workspaces, that those which start from nothing are copies of.
+const EMPTY: &str = "empty";
+
+/// The directory of all workspaces.
+const SANDBOXES: &str = "sandboxes";
+
+/// The longest diff that is told, in bytes. A workspace may hold gigabytes, and its diff more.
+const LONGEST_DIFF: usize = 8 << 20;
+
+/// The most changes that are told.
+const MOST_CHANGES: usize = 10_000;
+
+/// The session's workspace: the one it had, or a new one.
+pub(super) fn of(root: &Path, spec: &SessionSpec) -> Result<Sandbox, Refusal> {
+    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
+    if let Some(sandbox) = find(&sandboxes, &spec.session_id)? {
+        return Ok(sandbox);
+    }
+    let source = match &spec.workspace {
+        Workspace::Source(source) => source.clone(),
+        Workspace::Empty => {
+            let empty = root.join(EMPTY);
+            std::fs::create_dir_all(&empty)?;
+            empty
+        }
+    };
+    let request = CreateRequest {
+        name: Some(name(&spec.session_id)?),
+        source,
+        backend: BackendChoice::Auto,
+        settings: sandbox_model::Settings::default(),
+    };
+    sandboxes.create(&request, &mut Silent).map_err(refusal)
+}
+
+/// Removes a session's workspace; it is no error when there is none.
+pub(super) fn discard(root: &Path, id: &SessionId) -> Result<(), Refusal> {
+    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
+    let Some(sandbox) = find(&sandboxes, id)? else {
+        return Ok(());
+    };
+    end_orphans(&sandbox)?;
+    removal::discard(sandbox, &mut Silent).map_err(refusal)
+}
+
+/// Makes `to` a copy of the workspace of `from`. If that is raised, nothing in it moves.
+pub(super) fn fork(
+    root: &Path,
+    from: &SessionId,
+    to: &SessionId,
+    is_raised: bool,
+) -> Result<(), Refusal> {
+    let sandbox = existing(root, from)?;
+    let copied = match is_raised {
+        true => checkpoint::fork_still(&sandbox, &name(to)?, &mut Silent),
+        false => {
+            end_orphans(&sandbox)?;
+            checkpoint::fork(&sandbox, &name(to)?, &mut Silent)
+        }
+    };
+    match copied {
+        Ok(_) => Ok(()),
+        Err(CheckpointError::Root(RootError::Exists(_))) => {
+            Err(Refusal::conflict(&format!("{to} has a workspace already")))
+        }
+        Err(error) => Err(refusal(error)),
+    }
+}
+
+/// What a workspace has that it did not start with.
+pub(super) fn changes(root: &Path, id: &SessionId) -> Result<Changes, Refusal> {
+    let sandbox = existing(root, id)?;
+    let _lock = sandbox.lock_shared().map_err(refusal)?;
+    let view = View::open(&sandbox).map_err(refusal)?;
+    let mut changes = change_set(&view, &ChangeOptions::default(), &mut Silent).map_err(refusal)?;
+    let total = changes.changes.len();
+    changes.changes.truncate(MOST_CHANGES);
+    let (mut out, mut beside) = (Room::new(LONGEST_DIFF), Room::new(LONGEST_DIFF / 8));
+    match diff::unified(&view, &changes, Colour::Plain, &mut out, &mut beside) {
+        // What was full has said so by this.
+        Err(error) if !out.full && !beside.full => return Err(error.into()),
+        _ => {}
+    }
+    Ok(Changes {
+        total: total as u64,
+        truncated: total > MOST_CHANGES || out.full || beside.full,
+        changes: changes.changes,
+        diff: out.into_text(),
+        beside: beside.into_text(),
+    })
+}
+
+/// What a server before this one left takes a moment to end with it. Whoever is asked to raise a session
+/// has not raised it, so what is still there is such a one.
+pub(super) fn end_orphans(sandbox: &Sandbox) -> Result<Runs, Refusal> {
+    let runs = Runs::open(&sandbox.runs_dir());
+    runs.stop(Duration::ZERO)?;
+    Ok(runs)
+}
+
+fn existing(root: &Path, id: &SessionId) -> Result<Sandbox, Refusal> {
+    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
+    find(&sandboxes, id)?.ok_or_else(|| Refusal {
+        kind: RefusalKind::NotFound,
+        reason: "it has no workspace".to_owned(),
+    })
+}
+
+fn find(sandboxes: &Root, id: &SessionId) -> Result<Option<Sandbox>, Refusal> {
+    match sandboxes.sandbox(id.as_str()) {
+        Ok(sandbox) => Ok(Some(sandbox)),
+        Err(RootError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(refusal(error)),
+    }
+}
+
+fn name(id: &SessionId) -> Result<SandboxName, Refusal> {
+    id.as_str().parse().map_err(|error| chain(error).into())
+}
+
+/// Takes so many bytes, and then no more.
+struct Room {
+    bytes: Vec<u8>,
+    most: usize,
+    full: bool,
+}
+
+impl Room {
+    fn new(most: usize) -> Room {
+        Room {
+            bytes: Vec::new(),
+            most,
+            full: false,
+        }
+    }
+
+    fn into_text(self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+impl Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.most - self.bytes.len());
+        if fits == 0 && !bytes.is_empty() {
+            self.full = true;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.bytes.extend_from_slice(&bytes[..fits]);
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn refusal(error: impl Failure) -> Refusal {
+    let kind = match error.class() {
+        Class::Busy => RefusalKind::Conflict,
+        Class::NotFound => RefusalKind::NotFound,
+        _ => RefusalKind::Failed,
+    };
+    Refusal {
+        kind,
+        reason: chain(error),
+    }
+}
+
+/// An error with what caused it, in one line.
+pub(super) fn chain(error: impl std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

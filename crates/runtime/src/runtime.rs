@@ -1,0 +1,147 @@
+//! What every runtime does.
+//!
+//! Whoever hosts sessions is a [`Runtime`]: this machine's kernel, and whatever else passes the conformance
+//! suite. How a session ends without being asked to, each tells in its own way, when it is made.
+
+use std::fmt::Debug;
+use std::io;
+use std::pin::Pin;
+
+use sandbox_isolation::limits::Consumption;
+use sandbox_model::Change;
+use sandbox_model::id::SessionId;
+use sandbox_model::runtime::{LimitsEnforced, RuntimeKind, Walls};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::line::Line;
+use crate::spec::SessionSpec;
+
+/// What is asked of a runtime, under way.
+pub type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, RuntimeError>> + Send + 'a>>;
+
+/// Something that hosts sessions.
+pub trait Runtime: Debug + Send + Sync {
+    /// Which one it is.
+    fn kind(&self) -> RuntimeKind;
+
+    /// Which limits it can enforce. Known before anything is raised.
+    fn enforceable(&self) -> LimitsEnforced;
+
+    /// Raises a session, new or not. A limit that cannot be enforced is none; what it has says which.
+    fn raise(&self, spec: SessionSpec) -> Asked<'_, Raised>;
+
+    /// Ends a session, with everything that runs in it. Its workspace stays. No error if it has ended.
+    fn end<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()>;
+
+    /// Ends a session and removes its workspace. No error if there is none.
+    fn discard<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()>;
+
+    /// Stops everything in a session where it is, its executor too: nothing is answered until it is thawed.
+    /// Time goes on. An execution whose deadline passes meanwhile is ended as soon as it is thawed.
+    fn freeze<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()>;
+
+    /// Lets it go on.
+    fn thaw<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ()>;
+
+    /// Gives `to`, which has none, a workspace that is a copy of the one of `from`. If that is raised, it
+    /// stands still while it is copied.
+    fn fork<'a>(&'a self, from: &'a SessionId, to: &'a SessionId) -> Asked<'a, ()>;
+
+    /// What a session's workspace has that it did not start with, raised or not.
+    fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes>;
+
+    /// What a session that is raised uses.
+    fn usage<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Usage>;
+}
+
+/// A session that was raised.
+#[derive(Debug, Clone)]
+pub struct Raised {
+    /// The line to its executor.
+    pub line: Line,
+    /// Which of its limits are enforced.
+    pub limits_enforced: LimitsEnforced,
+    /// Which walls it has.
+    pub walls: Walls,
+}
+
+/// What a workspace has that it did not start with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Path by path.
+    pub changes: Vec<Change>,
+    /// How many there are, told or not.
+    pub total: u64,
+    /// The same as a patch in git's format.
+    pub diff: String,
+    /// What such a patch cannot carry, a line each.
+    pub beside: String,
+    /// There is more than is told here.
+    pub truncated: bool,
+}
+
+/// What a session uses.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Memory, in bytes, without what could be dropped from it.
+    pub memory_bytes: u64,
+    /// Time of processors since it was raised; none where nobody counts it.
+    pub cpu_time_ms: Option<f64>,
+    /// Processes and threads, the executor's own too.
+    pub tasks: u64,
+}
+
+impl From<Consumption> for Usage {
+    fn from(consumption: Consumption) -> Usage {
+        Usage {
+            memory_bytes: consumption.memory.unwrap_or(0),
+            cpu_time_ms: consumption.cpu.map(|time| time.as_secs_f64() * 1000.0),
+            tasks: consumption.tasks.unwrap_or(0),
+        }
+    }
+}
+
+/// Why something was not done.
+#[derive(Debug, Error)]
+pub enum RuntimeError {
+    /// There is no such session here, or no workspace of it.
+    #[error("cannot {operation} session {session}: {reason}")]
+    NotFound {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which.
+        session: SessionId,
+        /// What there is not.
+        reason: String,
+    },
+    /// Not as things are: it is raised already, or its workspace is in use.
+    #[error("cannot {operation} session {session}: {reason}")]
+    Conflict {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which.
+        session: SessionId,
+        /// What is in the way.
+        reason: String,
+    },
+    /// It was tried and failed.
+    #[error("cannot {operation} session {session}: {reason}")]
+    Failed {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which.
+        session: SessionId,
+        /// Why.
+        reason: String,
+    },
+    /// What hosts the sessions is gone.
+    #[error("the process that raises sessions is gone")]
+    Gone,
+    /// It answers something else.
+    #[error("the process that raises sessions does not answer to what it was told")]
+    Nonsense,
+    /// It cannot be told.
+    #[error("cannot tell the process that raises sessions")]
+    Tell(#[source] io::Error),
+}
