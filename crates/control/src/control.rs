@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sandbox_runtime::{Ended, Local};
+use sandbox_runtime::{Ended, Runtime};
 use sandbox_store::{Objects, Records};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -43,7 +43,7 @@ impl Control {
         settings: Settings,
         records: Records,
         objects: Objects,
-        runtime: Local,
+        runtime: Arc<dyn Runtime>,
         ended: mpsc::UnboundedReceiver<Ended>,
     ) -> Result<Control, ControlError> {
         let control = Control {

@@ -3,8 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
+use sandbox_executor::protocol::RefusalKind;
 use sandbox_model::execution::ExecutionStatus;
-use sandbox_runtime::{LineError, LocalError};
+use sandbox_runtime::{LineError, RuntimeError};
 use sandbox_store::{ObjectsError, StoreError};
 
 /// What is kept and can be missing.
@@ -195,20 +196,56 @@ impl From<ObjectsError> for ControlError {
     }
 }
 
-impl From<LocalError> for ControlError {
-    fn from(error: LocalError) -> ControlError {
-        ControlError::Unavailable {
-            part: "the local runtime",
-            source: error.into(),
+impl From<RuntimeError> for ControlError {
+    fn from(error: RuntimeError) -> ControlError {
+        match error {
+            RuntimeError::NotFound { session, .. } => ControlError::NotFound {
+                kind: Kind::Session,
+                id: session.to_string(),
+            },
+            RuntimeError::Conflict { .. } => {
+                ControlError::conflict(error, "wait until it is done, and try again")
+            }
+            _ => ControlError::Unavailable {
+                part: "the local runtime",
+                source: error.into(),
+            },
         }
     }
 }
 
 impl From<LineError> for ControlError {
     fn from(error: LineError) -> ControlError {
-        ControlError::Unavailable {
-            part: "the session's executor",
-            source: error.into(),
+        match error {
+            LineError::Refused(refusal) => match refusal.kind {
+                RefusalKind::Full => ControlError::Exhausted {
+                    problem: format!("the session's disk is full: {}", refusal.reason),
+                    solution: "remove files, or make a session with more disk".to_owned(),
+                },
+                RefusalKind::NotFound | RefusalKind::Wrong => ControlError::invalid(
+                    "path",
+                    refusal.reason,
+                    "list the directory to see what is there",
+                ),
+                RefusalKind::Failed => {
+                    ControlError::failed("do it in the session", LineError::Refused(refusal))
+                }
+            },
+            error => ControlError::Unavailable {
+                part: "the session's executor",
+                source: error.into(),
+            },
         }
     }
+}
+
+/// An error with what caused it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }

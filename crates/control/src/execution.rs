@@ -7,16 +7,17 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ring::digest::{Context, SHA256};
+use sandbox_executor::artifact::ArtifactFound;
 use sandbox_executor::protocol::Ask;
 use sandbox_executor::{Ending, Happening, Outcome, Request, Stream};
-use sandbox_model::execution::{Artifact, retry_after_seconds};
+use sandbox_model::execution::{Artifact, ArtifactKind, retry_after_seconds};
 use sandbox_model::{
-    Execution, ExecutionEvent, ExecutionId, ExecutionResult, ExecutionStatus, Language, Session,
-    SessionId,
+    ArtifactId, Execution, ExecutionEvent, ExecutionId, ExecutionResult, ExecutionStatus, Language,
+    Session, SessionId,
 };
 use sandbox_runtime::{Course, LineError};
 use sandbox_store::records::{
@@ -28,10 +29,10 @@ use tokio::sync::{mpsc, watch};
 
 use crate::caller::Caller;
 use crate::control::Control;
-use crate::error::{ControlError, Kind};
+use crate::error::{ControlError, Kind, chain};
 use crate::keys::hexadecimal;
+use crate::live::workspace_of;
 use crate::random;
-use crate::session::chain;
 
 /// How long an execution may take, in seconds.
 const TIMEOUTS: std::ops::RangeInclusive<u32> = 1..=3600;
@@ -137,10 +138,13 @@ impl Control {
             progress: None,
             error: None,
         };
+        let begin = Instant::now();
         self.shared.activity.note(&session.id);
         let submitted = self.begin(session, execution, output).await?;
         let id = submitted.execution.id.as_str();
         self.audit(caller, "execution.submit", id, json!({})).await;
+        metrics::histogram!("sandbox_submission_duration_seconds")
+            .record(begin.elapsed().as_secs_f64());
         Ok(submitted)
     }
 
@@ -201,7 +205,13 @@ impl Control {
         let id = stored.value.id.clone();
         let finished = self.keep(stored, outcome).await;
         match &finished {
-            Some(Finished { execution, .. }) => {
+            Some(Finished {
+                execution, result, ..
+            }) => {
+                let status = execution.status.as_str();
+                metrics::counter!("sandbox_executions_total", "status" => status).increment(1);
+                metrics::histogram!("sandbox_execution_duration_seconds")
+                    .record(result.execution_time);
                 let detail = json!({ "execution_id": id, "status": execution.status });
                 self.notice(&session.id, "execution", detail).await;
             }
@@ -231,7 +241,7 @@ impl Control {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
                 drop(used);
-                self.shared.live.end(&session.id).await?;
+                self.shared.live.end(&workspace_of(session)).await?;
                 used = self.shared.live.line(session).await?;
                 used.line.begin(request).await
             }
@@ -297,6 +307,11 @@ impl Control {
     /// Keeps what became of an execution, however long the database takes to answer.
     async fn keep(&self, mut stored: Stored<Execution>, outcome: Outcome) -> Option<Finished> {
         let digest = digest_of(&outcome);
+        let artifacts: Vec<_> = outcome
+            .artifacts
+            .iter()
+            .map(|found| artifact(&outcome, found))
+            .collect();
         loop {
             let mut ended = stored.value.clone();
             let Ok(status) = ended.status.after(event_of(&outcome)) else {
@@ -314,14 +329,14 @@ impl Control {
             let report = Report {
                 digest: &digest,
                 result: &outcome.result,
-                artifacts: &[],
+                artifacts: &artifacts,
             };
             let failure = match self.shared.records.finish(&stored, &ended, &report).await {
                 Ok(Reported::First(kept)) => {
                     return Some(Finished {
                         execution: kept.value,
                         result: outcome.result,
-                        artifacts: Vec::new(),
+                        artifacts,
                     });
                 }
                 Ok(Reported::Same | Reported::Different) => {
@@ -597,6 +612,24 @@ fn lost(execution: &Execution, reason: String) -> Outcome {
             ..ExecutionResult::default()
         },
         error: Some(reason),
+        artifacts: Vec::new(),
+        artifacts_truncated: false,
+    }
+}
+
+/// A file that was found, as it is kept.
+fn artifact(outcome: &Outcome, found: &ArtifactFound) -> Artifact {
+    let name = found.path.rsplit('/').next().unwrap_or(&found.path);
+    Artifact {
+        id: ArtifactId::random(random::numbers()),
+        execution_id: outcome.execution_id.clone(),
+        kind: ArtifactKind::Artifact,
+        name: name.to_owned(),
+        path: found.path.clone(),
+        size_bytes: found.size_bytes,
+        mime_type: found.mime_type.clone(),
+        sha256: found.sha256.clone(),
+        created_at: found.created_at,
     }
 }
 

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::{Session, SessionId};
-use sandbox_runtime::{Line, Local, LocalError, Raised, SessionSpec, Workspace};
+use sandbox_runtime::{Line, Raised, Runtime, RuntimeError, SessionSpec, Workspace};
 
 /// The lines.
 #[derive(Debug)]
 pub(crate) struct Live {
-    runtime: Local,
+    runtime: Arc<dyn Runtime>,
     slots: Mutex<HashMap<SessionId, Counted>>,
 }
 
@@ -51,21 +51,35 @@ pub(crate) struct Use {
 }
 
 impl Live {
-    pub(crate) fn new(runtime: Local) -> Live {
+    pub(crate) fn new(runtime: Arc<dyn Runtime>) -> Live {
         Live {
             runtime,
             slots: Mutex::default(),
         }
     }
 
+    /// What hosts the sessions.
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        self.runtime.as_ref()
+    }
+
     /// The line to a session, which is raised if it is not.
-    pub(crate) async fn line(self: &Arc<Live>, session: &Session) -> Result<Use, LocalError> {
-        let place = self.enter(&session.id);
+    pub(crate) async fn line(self: &Arc<Live>, session: &Session) -> Result<Use, RuntimeError> {
+        self.line_from(session, Workspace::Empty).await
+    }
+
+    /// The same for a new session, whose workspace starts from something.
+    pub(crate) async fn line_from(
+        self: &Arc<Live>,
+        session: &Session,
+        workspace: Workspace,
+    ) -> Result<Use, RuntimeError> {
+        let place = self.enter(&workspace_of(session));
         let slot = place.slot.clone();
         let mut line = slot.line.lock().await;
         let raised = match line.take() {
             Some(raised) => raised,
-            None => self.runtime.raise(spec(session)).await?,
+            None => self.runtime.raise(spec(session, workspace)).await?,
         };
         let used = Use {
             line: raised.line.clone(),
@@ -77,21 +91,46 @@ impl Live {
         Ok(used)
     }
 
-    /// Ends a session's processes, whoever uses them. Its workspace stays, and whoever asks for its line
-    /// next has it raised again.
-    pub(crate) async fn end(self: &Arc<Live>, session: &SessionId) -> Result<(), LocalError> {
-        let place = self.enter(session);
+    /// Ends the processes in a workspace, whoever uses them. It stays, and whoever asks for its line next
+    /// has it raised again.
+    pub(crate) async fn end(self: &Arc<Live>, workspace: &SessionId) -> Result<(), RuntimeError> {
+        let place = self.enter(workspace);
         let mut line = place.slot.line.lock().await;
         *line = None;
-        self.runtime.end(session).await
+        self.runtime.end(workspace).await
     }
 
-    /// Ends a session's processes and removes its workspace.
-    pub(crate) async fn discard(self: &Arc<Live>, session: &SessionId) -> Result<(), LocalError> {
-        let place = self.enter(session);
+    /// Ends the processes in a workspace and removes it.
+    pub(crate) async fn discard(
+        self: &Arc<Live>,
+        workspace: &SessionId,
+    ) -> Result<(), RuntimeError> {
+        let place = self.enter(workspace);
         let mut line = place.slot.line.lock().await;
         *line = None;
-        self.runtime.discard(session).await
+        self.runtime.discard(workspace).await
+    }
+
+    /// Stops everything in a session where it is. One that is not raised stands still already.
+    pub(crate) async fn freeze(self: &Arc<Live>, session: &Session) -> Result<(), RuntimeError> {
+        let workspace = workspace_of(session);
+        let place = self.enter(&workspace);
+        let line = place.slot.line.lock().await;
+        match line.as_ref() {
+            Some(_) => self.runtime.freeze(&workspace).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Lets it go on.
+    pub(crate) async fn thaw(self: &Arc<Live>, session: &Session) -> Result<(), RuntimeError> {
+        let workspace = workspace_of(session);
+        let place = self.enter(&workspace);
+        let line = place.slot.line.lock().await;
+        match line.as_ref() {
+            Some(_) => self.runtime.thaw(&workspace).await,
+            None => Ok(()),
+        }
     }
 
     /// Ends the processes of every session that nobody used for `idle`.
@@ -114,16 +153,6 @@ impl Live {
                 tracing::warn!(session = %id, %error, "cannot end the processes of session {id}");
             }
         }
-    }
-
-    /// Which limits can be enforced.
-    pub(crate) fn enforceable(&self) -> LimitsEnforced {
-        self.runtime.enforceable()
-    }
-
-    /// Does what raises them answer?
-    pub(crate) async fn ping(&self) -> Result<(), LocalError> {
-        self.runtime.ping().await
     }
 
     /// How many are raised.
@@ -180,11 +209,18 @@ impl Drop for Place {
     }
 }
 
-/// What the runtime is told of a session.
-fn spec(session: &Session) -> SessionSpec {
+/// Which workspace a session has: its own, or that of the session of its agent before it.
+pub(crate) fn workspace_of(session: &Session) -> SessionId {
+    let name = session.workspace_path.rsplit('/').next();
+    let workspace = name.and_then(|name| name.parse().ok());
+    workspace.unwrap_or_else(|| session.id.clone())
+}
+
+/// What the runtime is told of a session. It knows it by its workspace.
+fn spec(session: &Session, workspace: Workspace) -> SessionSpec {
     SessionSpec {
-        session_id: session.id.clone(),
-        workspace: Workspace::Empty,
+        session_id: workspace_of(session),
+        workspace,
         env_vars: session.env_vars.clone(),
         resources: session.resources,
         network: session.network.clone(),

@@ -1,6 +1,6 @@
 //! What is measured.
 
-use sandbox_runtime::LocalError;
+use sandbox_runtime::RuntimeError;
 
 use crate::control::Control;
 
@@ -16,7 +16,7 @@ impl Control {
     }
 
     /// Does what raises sessions answer?
-    pub async fn ping_runtime(&self) -> Result<(), LocalError> {
-        self.shared.live.ping().await
+    pub async fn ping_runtime(&self) -> Result<(), RuntimeError> {
+        self.shared.live.runtime().ping().await
     }
 }

@@ -7,12 +7,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sandbox_model::{Session, SessionEvent};
+use sandbox_model::{Session, SessionEvent, SessionMode};
 use sandbox_store::Stored;
+use serde_json::json;
 
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::ControlError;
+use crate::live::workspace_of;
 
 /// How many sessions are ended at a time.
 const BATCH: u64 = 200;
@@ -66,7 +68,53 @@ impl Control {
             )
             .await;
         }
+        self.clean().await
+    }
+
+    /// Removes the workspaces of sessions that ended long ago.
+    async fn clean(&self) -> Result<(), ControlError> {
+        let (records, settings) = (&self.shared.records, &self.shared.settings);
+        let long_ago = before_now(settings.retention);
+        let ended = records
+            .sessions_to_clean(long_ago, &settings.node_id, None, BATCH)
+            .await?;
+        for ended in ended {
+            let id = &ended.id;
+            let removed = async {
+                let session = self.session(id).await?;
+                let workspace = workspace_of(&session);
+                // Another session of the same agent may have it now.
+                if !self.is_reattached(&session).await? {
+                    self.shared.live.discard(&workspace).await?;
+                }
+                records.mark_workspace_removed(id, Timestamp::now()).await?;
+                Ok::<_, ControlError>(())
+            };
+            match removed.await {
+                Ok(()) => {
+                    let caller = Caller::nobody();
+                    self.audit(&caller, "session.clean", id.as_str(), json!({}))
+                        .await;
+                }
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "cannot remove the workspace of session {id}");
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Does a later session use the workspace of this one?
+    async fn is_reattached(&self, session: &Session) -> Result<bool, ControlError> {
+        let agent = match (&session.agent_id, session.mode) {
+            (Some(agent), SessionMode::Persistent) => agent,
+            _ => return Ok(false),
+        };
+        let latest = self.shared.records.latest_persistent_session(agent).await?;
+        Ok(latest.is_some_and(|latest| {
+            let latest = latest.value;
+            latest.id != session.id && latest.workspace_path == session.workspace_path
+        }))
     }
 
     async fn end_all(&self, sessions: Vec<Stored<Session>>, event: SessionEvent, reason: &str) {

@@ -210,6 +210,10 @@ impl Runtime for Local {
         self.enforceable()
     }
 
+    fn ping(&self) -> Asked<'_, ()> {
+        Box::pin(self.ping())
+    }
+
     fn raise(&self, spec: SessionSpec) -> Asked<'_, Raised> {
         Box::pin(self.raise(spec))
     }

@@ -28,6 +28,9 @@ pub trait Runtime: Debug + Send + Sync {
     /// Which limits it can enforce. Known before anything is raised.
     fn enforceable(&self) -> LimitsEnforced;
 
+    /// Does it answer?
+    fn ping(&self) -> Asked<'_, ()>;
+
     /// Raises a session, new or not. A limit that cannot be enforced is none; what it has says which.
     fn raise(&self, spec: SessionSpec) -> Asked<'_, Raised>;
 

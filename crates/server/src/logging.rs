@@ -12,7 +12,11 @@ pub(crate) fn start(level: &str) -> Result<(), String> {
         .with_writer(std::io::stderr);
     let started = match std::io::stderr().is_terminal() {
         true => logs.compact().try_init(),
-        false => logs.json().flatten_event(true).try_init(),
+        false => logs
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .try_init(),
     };
     // Somebody else in this process logs already: then that is the log.
     drop(started);

@@ -201,7 +201,14 @@ async fn assemble(
     let objects = Objects::open(&settings.objects, &access).await?;
     let (local, ended) = Local::new(nursery).map_err(ServeError::Nursery)?;
     let measures = Measures::start();
-    let control = Control::start(settings.control.clone(), records, objects, local, ended).await?;
+    let control = Control::start(
+        settings.control.clone(),
+        records,
+        objects,
+        Arc::new(local),
+        ended,
+    )
+    .await?;
     let app = App {
         control,
         keys: Arc::new(Keys::new(&admin)),

@@ -1,0 +1,341 @@
+//! Making a session.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use sandbox_model::runtime::{LimitsEnforced, Walls};
+use sandbox_model::session::SessionNetwork;
+use sandbox_model::{
+    Cpu, Quantity, Resources, Session, SessionEvent, SessionId, SessionMode, SessionStatus,
+    Template, TemplateId,
+};
+use serde_json::json;
+
+use super::lifetime::{after, check_timeout};
+use super::network;
+use super::source::{self, Source};
+use crate::caller::Caller;
+use crate::control::Control;
+use crate::error::{ControlError, chain};
+use crate::live::{Use, workspace_of};
+use crate::random;
+
+/// What may be in a session's environment.
+const MOST_VARIABLES: usize = 64;
+const MOST_ENVIRONMENT_BYTES: usize = 10 << 10;
+
+/// A session to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// What it is made from.
+    pub template_id: TemplateId,
+    /// How long it lives, in seconds.
+    pub timeout_seconds: u32,
+    /// How long it and its workspace live.
+    pub mode: SessionMode,
+    /// Whose it is; a persistent one needs somebody.
+    pub agent_id: Option<String>,
+    /// What it may use, where its template's default is not wanted.
+    pub resources: Asked,
+    /// What its code finds in its environment.
+    pub env_vars: BTreeMap<String, String>,
+    /// What of the network it may reach.
+    pub network: SessionNetwork,
+    /// What its workspace starts from.
+    pub source: Source,
+}
+
+/// Resources that were asked for by name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is the resource of the same name")]
+pub struct Asked {
+    pub cpu: Option<Cpu>,
+    pub memory: Option<Quantity>,
+    pub disk: Option<Quantity>,
+    pub max_processes: Option<u32>,
+}
+
+impl Control {
+    /// Makes a session. It is there when this returns: its executor answers.
+    pub async fn create_session(
+        &self,
+        caller: &Caller,
+        new: NewSession,
+    ) -> Result<Session, ControlError> {
+        self.create_from(caller, new, None).await
+    }
+
+    /// Makes a session, whose workspace may start as a copy of another's.
+    pub(super) async fn create_from(
+        &self,
+        caller: &Caller,
+        new: NewSession,
+        copied: Option<&SessionId>,
+    ) -> Result<Session, ControlError> {
+        let begin = Instant::now();
+        new.check()?;
+        let template = self.template(&new.template_id).await?;
+        self.check_template(&template)?;
+        self.check_limits(&new.resources)?;
+        self.check_capacity().await?;
+        let mut session = self.draft(&new, &template)?;
+        if new.mode == SessionMode::Persistent {
+            self.reattach(&mut session).await?;
+        }
+        let stored = self.shared.records.insert_session(&session).await?;
+        let id = &stored.value.id;
+        self.notice(id, "status", json!({ "status": SessionStatus::Creating }))
+            .await;
+        let detail = json!({ "template_id": template.id, "mode": new.mode, "forked_from": copied });
+        self.audit(caller, "session.create", id.as_str(), detail)
+            .await;
+        match self.raise(&stored.value, &new, copied).await {
+            Ok(used) => {
+                let found = |session: &mut Session| {
+                    session.limits_enforced = used.limits_enforced;
+                    session.walls = used.walls.clone();
+                };
+                let session = self.change(id, SessionEvent::Ready, found).await?;
+                metrics::counter!("sandbox_sessions_created_total").increment(1);
+                metrics::histogram!("sandbox_session_creation_duration_seconds")
+                    .record(begin.elapsed().as_secs_f64());
+                Ok(session)
+            }
+            Err(error) => {
+                let reason = chain(&error);
+                let failed = |session: &mut Session| session.error = Some(reason.clone());
+                self.change(id, SessionEvent::Failed, failed).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a session that is written down its workspace and its processes.
+    async fn raise(
+        &self,
+        session: &Session,
+        new: &NewSession,
+        copied: Option<&SessionId>,
+    ) -> Result<Use, ControlError> {
+        let live = &self.shared.live;
+        if let Some(copied) = copied {
+            live.runtime().fork(copied, &workspace_of(session)).await?;
+        }
+        let used = live
+            .line_from(session, self.workspace_from(&new.source)?)
+            .await?;
+        source::fill(&used.line, &new.source).await?;
+        Ok(used)
+    }
+
+    fn check_template(&self, template: &Template) -> Result<(), ControlError> {
+        let invalid = |problem: String, solution: &str| {
+            Err(ControlError::invalid("template_id", problem, solution))
+        };
+        if !template.is_active {
+            let problem = format!("template {} is not active", template.id);
+            return invalid(problem, "choose an active template");
+        }
+        let here = self.shared.live.runtime().kind();
+        if template.runtime != here {
+            let problem = format!(
+                "template {} is for the runtime {}, and this server has {here}",
+                template.id, template.runtime
+            );
+            return invalid(problem, "choose another template");
+        }
+        Ok(())
+    }
+
+    /// A limit that was asked for by name and cannot be enforced is refused; a default only where the
+    /// operator is strict.
+    fn check_limits(&self, asked: &Asked) -> Result<(), ControlError> {
+        let can = self.shared.live.runtime().enforceable();
+        let strict = self.shared.settings.strict_limits;
+        let limits = [
+            ("resources.cpu", can.cpu, asked.cpu.is_some()),
+            ("resources.memory", can.memory, asked.memory.is_some()),
+            ("resources.disk", can.disk, asked.disk.is_some()),
+            (
+                "resources.max_processes",
+                can.max_processes,
+                asked.max_processes.is_some(),
+            ),
+        ];
+        let refused = limits
+            .iter()
+            .find(|(_, can, asked)| !can && (*asked || strict));
+        match refused {
+            Some((field, ..)) => Err(ControlError::invalid(
+                field,
+                "cannot be limited on this host",
+                "leave it out, or give the server control groups: `sandbox doctor` tells how",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    async fn check_capacity(&self) -> Result<(), ControlError> {
+        let most = self.shared.settings.max_sessions;
+        let live = self.live_sessions().await?;
+        if live >= most {
+            return Err(ControlError::Exhausted {
+                problem: format!("{live} sessions are running, and there may be {most}"),
+                solution: "end sessions that are not needed, or raise max_sessions".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// How many sessions are running.
+    pub(crate) async fn live_sessions(&self) -> Result<u64, ControlError> {
+        let counts = self.shared.records.live_session_counts().await?;
+        Ok(counts.get(&SessionStatus::Running).copied().unwrap_or(0))
+    }
+
+    /// Gives a persistent session the workspace of the one its agent had before.
+    async fn reattach(&self, session: &mut Session) -> Result<(), ControlError> {
+        let agent = session.agent_id.as_deref().unwrap_or_default();
+        let Some(before) = self.shared.records.latest_persistent_session(agent).await? else {
+            return Ok(());
+        };
+        let before = before.value;
+        if !before.status.is_over() {
+            return Err(ControlError::conflict(
+                format!(
+                    "agent {agent} has the persistent session {} already",
+                    before.id
+                ),
+                "use that one, or end it first",
+            ));
+        }
+        if before.workspace_removed_at.is_none() {
+            session.workspace_path = before.workspace_path;
+        }
+        Ok(())
+    }
+
+    fn draft(&self, new: &NewSession, template: &Template) -> Result<Session, ControlError> {
+        let id = SessionId::random(random::numbers());
+        let resources = new.resources.over(&template.default_resources);
+        resources
+            .check()
+            .map_err(|error| ControlError::invalid("resources", error, "ask for less or more"))?;
+        let now = Timestamp::now();
+        Ok(Session {
+            workspace_path: format!("workspace/{id}"),
+            id,
+            template_id: template.id.clone(),
+            status: SessionStatus::Creating,
+            mode: new.mode,
+            agent_id: new.agent_id.clone(),
+            runtime: self.shared.live.runtime().kind(),
+            node_id: self.shared.settings.node_id.clone(),
+            container_id: None,
+            executor_url: None,
+            resources,
+            limits_enforced: LimitsEnforced::default(),
+            walls: Walls::default(),
+            env_vars: new.env_vars.clone(),
+            network: new.network.clone(),
+            timeout_seconds: new.timeout_seconds,
+            created_at: now,
+            started_at: None,
+            updated_at: now,
+            last_activity_at: now,
+            expires_at: after(now, new.timeout_seconds),
+            terminated_at: None,
+            error: None,
+            workspace_removed_at: None,
+        })
+    }
+}
+
+impl NewSession {
+    fn check(&self) -> Result<(), ControlError> {
+        check_timeout(self.timeout_seconds)?;
+        self.check_agent()?;
+        self.check_environment()?;
+        network::check(&self.network)?;
+        self.source.check()
+    }
+
+    fn check_agent(&self) -> Result<(), ControlError> {
+        const MOST: usize = 128;
+        match &self.agent_id {
+            Some(agent) if agent.trim().is_empty() || agent.len() > MOST => {
+                let problem = format!("must have 1 to {MOST} bytes");
+                Err(ControlError::invalid("agent_id", problem, "name the agent"))
+            }
+            None if self.mode == SessionMode::Persistent => Err(ControlError::invalid(
+                "agent_id",
+                "is needed for a persistent session",
+                "name the agent whose workspace it is, or make the session ephemeral",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_environment(&self) -> Result<(), ControlError> {
+        let invalid = |problem: String, solution: &str| {
+            Err(ControlError::invalid("env_vars", problem, solution))
+        };
+        if self.env_vars.len() > MOST_VARIABLES {
+            let problem = format!("has more than {MOST_VARIABLES} variables");
+            return invalid(problem, "send fewer");
+        }
+        let size = |(name, value): (&String, &String)| name.len() + value.len();
+        if self.env_vars.iter().map(size).sum::<usize>() > MOST_ENVIRONMENT_BYTES {
+            let problem = format!("is larger than {MOST_ENVIRONMENT_BYTES} bytes");
+            return invalid(problem, "put large values into a file");
+        }
+        for (name, value) in &self.env_vars {
+            if !is_variable(name) {
+                let problem = format!("'{}' is not a variable's name", name.escape_debug());
+                return invalid(
+                    problem,
+                    "use letters, digits and _, not starting with a digit",
+                );
+            }
+            if name.starts_with("SANDBOX_") {
+                let problem = format!("{name} is reserved");
+                return invalid(problem, "choose a name that does not start with SANDBOX_");
+            }
+            if value.contains('\0') {
+                return invalid(format!("the value of {name} has a NUL byte"), "remove it");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Asked {
+    /// What was asked for, and the default where nothing was.
+    pub fn over(&self, default: &Resources) -> Resources {
+        Resources {
+            cpu: self.cpu.unwrap_or(default.cpu),
+            memory: self.memory.unwrap_or(default.memory),
+            disk: self.disk.unwrap_or(default.disk),
+            max_processes: self.max_processes.unwrap_or(default.max_processes),
+        }
+    }
+
+    /// All of these, by name.
+    pub(super) fn all(resources: &Resources) -> Asked {
+        Asked {
+            cpu: Some(resources.cpu),
+            memory: Some(resources.memory),
+            disk: Some(resources.disk),
+            max_processes: Some(resources.max_processes),
+        }
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let first = |first: char| first.is_ascii_alphabetic() || first == '_';
+    name.starts_with(first)
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
