@@ -10,8 +10,19 @@ pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(from)?;
-    let bytes: Result<_, _> = text.chars().map(u8::try_from).collect();
-    bytes.map_err(|_| D::Error::custom("a character that is no byte"))
+    from_text(&text).ok_or_else(|| D::Error::custom("a character that is no byte"))
+}
+
+/// The bytes as text.
+pub(crate) fn to_text(bytes: &[u8]) -> String {
+    Characters(bytes).to_string()
+}
+
+/// The bytes that `text` stands for, if it does.
+pub(crate) fn from_text(text: &str) -> Option<Vec<u8>> {
+    text.chars()
+        .map(|character| u8::try_from(character).ok())
+        .collect()
 }
 
 /// Without a copy of all of them.

@@ -4,58 +4,22 @@
 //! every path is resolved by the kernel beneath the workspace, whatever links were planted and however
 //! they change meanwhile. What is handed out is an open descriptor, of regular files only.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use crate::entries;
 use crate::lookout::Birth;
-
-/// What is seen of a file from outside.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Its name in its directory; what is not UTF-8 is replaced.
-    pub name: String,
-    /// What it is.
-    pub kind: Kind,
-    /// How long it is.
-    pub size: u64,
-    /// When it was last written, in seconds since 1970.
-    pub modified: i64,
-}
-
-/// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "each is what it is called")]
-pub enum Kind {
-    File,
-    Directory,
-    Link,
-    Other,
-}
+use crate::uploads::{self, Uploads};
 
 /// The workspace, and what is being put into it.
 #[derive(Debug)]
 pub struct Files {
     workspace: OwnedFd,
-    uploads: BTreeMap<u64, Upload>,
-    next: u64,
-}
-
-/// A file that is written under another name until it is whole.
-#[derive(Debug)]
-struct Upload {
-    directory: OwnedFd,
-    hidden: OsString,
-    name: OsString,
+    uploads: Uploads,
 }
 
 /// Links may be followed as long as they stay inside.
@@ -65,13 +29,13 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGIC
 const PATIENCE: usize = 100;
 
 impl Files {
-    /// Those below `workspace`.
+    /// Those below `workspace`. There may be only one at a time.
     pub fn open(workspace: &Path) -> io::Result<Files> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let workspace = rustix::fs::open(workspace, flags, Mode::empty())?;
         Ok(Files {
-            workspace: rustix::fs::open(workspace, flags, Mode::empty())?,
-            uploads: BTreeMap::new(),
-            next: 0,
+            uploads: Uploads::open(workspace.try_clone()?)?,
+            workspace,
         })
     }
 
@@ -94,6 +58,10 @@ impl Files {
     /// committed by the number given back.
     pub fn begin(&mut self, path: &Path) -> io::Result<(OwnedFd, u64)> {
         let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
+        if uploads::is_hidden(&name) {
+            let reason = "such names are not to be had";
+            return Err(io::Error::new(io::ErrorKind::InvalidFilename, reason));
+        }
         let parent = path.parent().unwrap_or(Path::new(""));
         let directory = self.make_directories(parent)?;
         match rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -103,69 +71,36 @@ impl Files {
             Ok(_) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
-        self.next += 1;
-        let hidden = OsString::from(format!(".sandbox-upload-{}", self.next));
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&directory, &hidden, flags, Mode::from_raw_mode(0o644))?;
-        let upload = Upload {
-            directory,
-            hidden,
-            name,
-        };
-        self.uploads.insert(self.next, upload);
-        Ok((file, self.next))
+        self.uploads.begin(directory, name)
     }
 
     /// Puts what was written in its place.
     pub(crate) fn commit(&mut self, upload: u64) -> io::Result<Birth> {
-        let upload = self.uploads.remove(&upload).ok_or(Errno::NOENT)?;
-        let Upload {
-            directory,
-            hidden,
-            name,
-        } = &upload;
-        let put = || -> io::Result<Birth> {
-            let found = entries::look(directory, hidden)?;
-            rustix::fs::renameat(directory, hidden, directory, name)?;
-            Ok(Birth::of(&found))
-        };
-        put().inspect_err(|_| upload.remove())
+        self.uploads.commit(upload)
     }
 
     /// Throws away what was written.
     pub fn abandon(&mut self, upload: u64) {
-        if let Some(upload) = self.uploads.remove(&upload) {
-            upload.remove();
-        }
+        self.uploads.abandon(upload);
     }
 
-    /// What is in the directory at `path`, by name.
-    pub fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        let directory = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut entries = Vec::new();
-        for entry in Dir::read_from(&directory)? {
-            let entry = entry?;
-            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
-            if name == "." || name == ".." {
-                continue;
-            }
-            match rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(found) => entries.push(describe(&name, &found)),
-                // Removed meanwhile.
-                Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        entries.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(entries)
+    /// Opens the directory at `path`, to be read.
+    pub fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+        self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// Opens the directory in which `path` is, and says what it is called there. What that leads to, if it
+    /// is a link, does not matter.
+    pub fn place<'p>(&self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let directory = self.resolve(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        Ok((directory, name))
     }
 
     /// Removes the file or link at `path`, or the empty directory.
     pub fn remove(&self, path: &Path) -> io::Result<()> {
-        let name = path.file_name().ok_or(Errno::INVAL)?;
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let directory = self.resolve(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        let (directory, name) = self.place(path)?;
         match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
             Err(Errno::ISDIR) => Ok(rustix::fs::unlinkat(&directory, name, AtFlags::REMOVEDIR)?),
             outcome => Ok(outcome?),
@@ -205,33 +140,14 @@ impl Files {
     }
 }
 
-impl Upload {
-    fn remove(&self) {
-        let _ = rustix::fs::unlinkat(&self.directory, &self.hidden, AtFlags::empty());
-    }
-}
-
 fn size_of(found: &Stat) -> u64 {
     u64::try_from(found.st_size).unwrap_or(0)
-}
-
-fn describe(name: &OsStr, found: &Stat) -> Entry {
-    Entry {
-        name: name.to_string_lossy().into_owned(),
-        kind: match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Link,
-            _ => Kind::Other,
-        },
-        size: size_of(found),
-        modified: found.st_mtime,
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listing::{self, Entry, Kind};
     use rustix::fs::CWD;
     use std::fs::File;
     use std::io::{Read, Write};
@@ -260,6 +176,13 @@ mod tests {
         Ok(text)
     }
 
+    fn list(files: &Files, path: &str) -> io::Result<Vec<Entry>> {
+        let directory = files.directory(Path::new(path))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let page = runtime.block_on(listing::list(directory, None, 1_000))?;
+        Ok(page.entries)
+    }
+
     fn write(files: &mut Files, path: &str, text: &str) -> io::Result<()> {
         let (file, upload) = files.begin(Path::new(path))?;
         File::from(file).write_all(text.as_bytes())?;
@@ -276,13 +199,13 @@ mod tests {
         write(&mut files, "new/deep/file", "two").unwrap();
         assert_eq!(read(&files, "new/deep/file").unwrap(), "two");
         assert_eq!(read(&files, "./sub/../sub/file").unwrap(), "text");
-        let names: Vec<_> = files.list(Path::new("")).unwrap();
+        let names = list(&files, "").unwrap();
         let names: Vec<_> = names
             .iter()
             .map(|entry| (entry.name.as_str(), entry.kind))
             .collect();
         assert_eq!(names, [("new", Kind::Directory), ("sub", Kind::Directory)]);
-        let [file] = &files.list(Path::new("new/deep")).unwrap()[..] else {
+        let [file] = &list(&files, "new/deep").unwrap()[..] else {
             panic!("nothing is left beside the file");
         };
         assert_eq!((file.kind, file.size), (Kind::File, 3));
@@ -315,7 +238,7 @@ mod tests {
         ] {
             let error = read(&files, path).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::NotFound, "{path}");
-            assert!(files.list(Path::new(path)).is_err(), "{path}");
+            assert!(list(&files, path).is_err(), "{path}");
         }
         for path in [
             "../made",
@@ -377,7 +300,7 @@ mod tests {
         } = place();
         let (_file, upload) = files.begin(Path::new("sub/file")).unwrap();
         files.abandon(upload);
-        assert_eq!(files.list(Path::new("sub")).unwrap().len(), 1);
+        assert_eq!(list(&files, "sub").unwrap().len(), 1);
         assert_eq!(read(&files, "sub/file").unwrap(), "text");
         assert!(files.commit(upload).is_err());
     }

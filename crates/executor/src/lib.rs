@@ -17,13 +17,16 @@ pub mod executor;
 pub mod files;
 mod language;
 pub mod link;
+pub mod listing;
 mod lookout;
 mod output;
 mod program;
 pub mod protocol;
+mod removal;
 mod running;
 mod serve;
 mod streams;
+mod uploads;
 
 pub use artifact::ArtifactFound;
 pub use execution::{Ending, Happening, Outcome, Request, Stream};

@@ -11,7 +11,7 @@ use sandbox_model::id::ExecutionId;
 use serde::{Deserialize, Serialize};
 
 use crate::execution::{Happening, Request};
-use crate::files::Entry;
+use crate::listing::Page;
 
 /// Something asked of an executor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,10 +46,19 @@ pub enum Ask {
     Commit(u64),
     /// What was written is not wanted.
     Abandon(u64),
-    /// What is in the directory at this path?
-    List(PathBuf),
-    /// Remove what is at this path.
+    /// What is in a directory?
+    List {
+        /// Where it is.
+        path: PathBuf,
+        /// What the page before said to be next.
+        after: Option<String>,
+        /// How many entries are wanted; there is a [most](crate::listing::MOST).
+        limit: usize,
+    },
+    /// Remove the file, the link or the empty directory at this path.
     Remove(PathBuf),
+    /// Remove what is at this path, with all that is in it.
+    RemoveAll(PathBuf),
 }
 
 /// An answer.
@@ -78,7 +87,7 @@ pub enum Answer {
     /// A new file under this number, for commit or abandon; its descriptor comes with it.
     Upload(u64),
     /// What is in the directory.
-    Entries(Vec<Entry>),
+    Entries(Page),
 }
 
 impl Answer {
@@ -111,6 +120,8 @@ pub enum RefusalKind {
     Wrong,
     /// There is no room left.
     Full,
+    /// As much is under way as may be; it can be asked again later.
+    Busy,
     /// Something else failed.
     Failed,
 }
@@ -125,6 +136,7 @@ impl From<std::io::Error> for Refusal {
             | ErrorKind::InvalidFilename
             | ErrorKind::DirectoryNotEmpty => RefusalKind::Wrong,
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => RefusalKind::Full,
+            ErrorKind::ResourceBusy => RefusalKind::Busy,
             _ => RefusalKind::Failed,
         };
         Refusal {

@@ -5,17 +5,21 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
+use tokio::sync::Mutex;
+
 use crate::execution::{Happening, Request};
 use crate::executor::Executor;
 use crate::files::Files;
 use crate::link::Link;
 use crate::protocol::{Answer, Ask, Question, Refusal, Reply};
+use crate::{listing, removal};
 
 /// Whoever answers.
 struct Desk {
     link: Link,
     executor: Executor,
     files: RefCell<Files>,
+    removing: Mutex<()>,
 }
 
 type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
@@ -26,8 +30,10 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
         link,
         executor,
         files: RefCell::new(files),
+        removing: Mutex::default(),
     });
     while let Some((Question { number, ask }, _)) = desk.link.receive().await? {
+        let desk = desk.clone();
         match ask {
             Ask::Execute(request) => {
                 // Whoever hears that it was begun can have it ended.
@@ -35,13 +41,25 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
                 desk.reply(number, Ok((Answer::Begun, None))).await?;
                 tokio::task::spawn_local(desk.clone().execute(number, request));
             }
+            ask if takes_time(&ask) => {
+                tokio::task::spawn_local(async move {
+                    let answered = desk.answer(ask).await;
+                    // As with an execution.
+                    let _ = desk.reply(number, answered).await;
+                });
+            }
             ask => {
-                let answered = desk.answer(ask);
+                let answered = desk.answer(ask).await;
                 desk.reply(number, answered).await?;
             }
         }
     }
     Ok(())
+}
+
+/// Is it answered when others may have been meanwhile?
+fn takes_time(ask: &Ask) -> bool {
+    matches!(ask, Ask::List { .. } | Ask::RemoveAll(_))
 }
 
 impl Desk {
@@ -55,9 +73,7 @@ impl Desk {
         tell(Happening::Outcome(Box::new(outcome))).await;
     }
 
-    /// What can be answered at once.
-    fn answer(&self, ask: Ask) -> Answered {
-        let mut files = self.files.borrow_mut();
+    async fn answer(&self, ask: Ask) -> Answered {
         let done = (Answer::Done, None);
         Ok(match ask {
             Ask::Ping => done,
@@ -69,24 +85,36 @@ impl Desk {
                 done
             }
             Ask::Read(path) => {
-                let (file, size) = files.read(&path)?;
+                let (file, size) = self.files.borrow().read(&path)?;
                 (Answer::File(size), Some(file))
             }
             Ask::Write(path) => {
-                let (file, upload) = files.begin(&path)?;
+                let (file, upload) = self.files.borrow_mut().begin(&path)?;
                 (Answer::Upload(upload), Some(file))
             }
             Ask::Commit(upload) => {
-                self.executor.disown(files.commit(upload)?);
+                let birth = self.files.borrow_mut().commit(upload)?;
+                self.executor.disown(birth);
                 done
             }
             Ask::Abandon(upload) => {
-                files.abandon(upload);
+                self.files.borrow_mut().abandon(upload);
                 done
             }
-            Ask::List(path) => (Answer::Entries(files.list(&path)?), None),
+            Ask::List { path, after, limit } => {
+                let directory = self.files.borrow().directory(&path)?;
+                let page = listing::list(directory, after.as_deref(), limit).await?;
+                (Answer::Entries(page), None)
+            }
             Ask::Remove(path) => {
-                files.remove(&path)?;
+                self.files.borrow().remove(&path)?;
+                done
+            }
+            Ask::RemoveAll(path) => {
+                // One at a time: each holds many descriptors.
+                let _turn = self.removing.lock().await;
+                let (directory, name) = self.files.borrow().place(&path)?;
+                removal::remove_all(directory, name).await?;
                 done
             }
         })

@@ -6,8 +6,8 @@ mod session;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
+use sandbox_executor::listing::Page;
 use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, RefusalKind, Reply};
 use sandbox_executor::{Ending, Happening, Link, Outcome, Request};
 use sandbox_model::execution::Language::{Python, Shell};
@@ -29,6 +29,14 @@ async fn ask(link: &Link, ask: Ask) -> Answered {
     let (number, answered) = next(link).await;
     assert_eq!(number, 7);
     answered
+}
+
+fn list(path: &str) -> Ask {
+    Ask::List {
+        path: path.into(),
+        after: None,
+        limit: 100,
+    }
 }
 
 async fn execute(link: &Link, request: Request) -> Outcome {
@@ -99,14 +107,16 @@ fn files_go_in_and_out_and_code_sees_them() {
         let outcome = execute(link, request(Shell, "wc -l < data/in.csv > out; ls -la")).await;
         assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
         assert_eq!(download(link, "out").await, b"2\n");
-        let listed = ask(link, Ask::List(PathBuf::new())).await.unwrap().0;
-        let Answer::Entries(entries) = listed else {
+        let listed = ask(link, list("")).await.unwrap().0;
+        let Answer::Entries(Page { entries, next }) = listed else {
             panic!("{listed:?}");
         };
+        assert_eq!(next, None);
         let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["data", "out"]);
         let refused = ask(link, Ask::Remove("data".into())).await.unwrap_err();
         assert_eq!(refused.kind, RefusalKind::Wrong);
+        assert!(ask(link, Ask::RemoveAll("data".into())).await.is_ok());
         assert!(ask(link, Ask::Remove("out".into())).await.is_ok());
         let refused = ask(link, Ask::Read("out".into())).await.unwrap_err();
         assert_eq!(refused.kind, RefusalKind::NotFound);
@@ -127,7 +137,7 @@ fn links_that_code_planted_lead_nowhere() {
         ] {
             let refused = ask(link, Ask::Read(path.into())).await.unwrap_err();
             assert_eq!(refused.kind, RefusalKind::NotFound, "{path}");
-            assert!(ask(link, Ask::List(path.into())).await.is_err(), "{path}");
+            assert!(ask(link, list(path)).await.is_err(), "{path}");
         }
         for path in ["root/tmp/x", "magic/x", "../x", "/tmp/x"] {
             assert!(ask(link, Ask::Write(path.into())).await.is_err(), "{path}");

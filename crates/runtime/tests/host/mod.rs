@@ -40,7 +40,8 @@ pub fn id() -> SessionId {
     "sess_aaaaaaaaaaaaaaaa".parse().unwrap()
 }
 
-fn spec() -> SessionSpec {
+/// What the session is like.
+pub fn spec() -> SessionSpec {
     SessionSpec {
         session_id: id(),
         workspace: Workspace::Empty,
