@@ -9,6 +9,7 @@
 //! Everything here runs on one thread: inner sandboxes are forked from it.
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod artifact;
 mod bytes;
 mod entries;
@@ -26,6 +27,7 @@ mod removal;
 mod running;
 mod serve;
 mod streams;
+mod tar;
 mod uploads;
 
 pub use artifact::ArtifactFound;

@@ -55,6 +55,8 @@ pub enum Ask {
         /// How many entries are wanted; there is a [most](crate::listing::MOST).
         limit: usize,
     },
+    /// Hand over the directory at this path as a tar archive, to be read from a pipe.
+    Archive(PathBuf),
     /// Remove the file, the link or the empty directory at this path.
     Remove(PathBuf),
     /// Remove what is at this path, with all that is in it.
@@ -86,6 +88,9 @@ pub enum Answer {
     File(u64),
     /// A new file under this number, for commit or abandon; its descriptor comes with it.
     Upload(u64),
+    /// An archive is being written. What it can be read from comes with it; when it is not complete, it ends
+    /// in the middle of something.
+    Archive,
     /// What is in the directory.
     Entries(Page),
 }

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
+use crate::archive::Archive;
 use crate::execution::{Happening, Request};
 use crate::executor::Executor;
 use crate::files::Files;
@@ -20,7 +22,11 @@ struct Desk {
     executor: Executor,
     files: RefCell<Files>,
     removing: Mutex<()>,
+    archiving: Arc<Semaphore>,
 }
+
+/// How many archives are written at once: each holds many descriptors.
+const MOST_ARCHIVES: usize = 4;
 
 type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
 
@@ -31,6 +37,7 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
         executor,
         files: RefCell::new(files),
         removing: Mutex::default(),
+        archiving: Arc::new(Semaphore::new(MOST_ARCHIVES)),
     });
     while let Some((Question { number, ask }, _)) = desk.link.receive().await? {
         let desk = desk.clone();
@@ -105,6 +112,18 @@ impl Desk {
                 let directory = self.files.borrow().directory(&path)?;
                 let page = listing::list(directory, after.as_deref(), limit).await?;
                 (Answer::Entries(page), None)
+            }
+            Ask::Archive(path) => {
+                let turn = self.archiving.clone().try_acquire_owned();
+                let busy = |_| io::Error::from(io::ErrorKind::ResourceBusy);
+                let turn = turn.map_err(busy)?;
+                let directory = self.files.borrow().directory(&path)?;
+                let (archive, from) = Archive::of(directory)?;
+                tokio::task::spawn_local(async move {
+                    archive.write().await;
+                    drop(turn);
+                });
+                (Answer::Archive, Some(from))
             }
             Ask::Remove(path) => {
                 self.files.borrow().remove(&path)?;
