@@ -8,7 +8,7 @@ use sandbox_linux::mount::MountPoint;
 use sandbox_model::OverlayXattr;
 
 use crate::home::{self, HomeFacts};
-use crate::launch::{self, LaunchError};
+use crate::launch::LaunchError;
 use crate::policy::{Policy, Root};
 
 /// The host, as far as it decides about mounts.
@@ -30,15 +30,26 @@ pub struct Facts {
     pub exposed: Vec<Exposed>,
     /// The repository that a git worktree's `.git` file points to.
     pub repository: Option<PathBuf>,
-    /// What of the host a root of its own shows.
-    pub system: Vec<(OsString, TopLevel)>,
+    /// What a root of its own shows, of this directory of the host.
+    pub system: System,
 }
 
-/// Something in the host's `/`.
+/// What a root of its own is made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct System {
+    /// A directory of the host.
+    pub of: PathBuf,
+    /// What of it is shown.
+    pub entries: Vec<(OsString, TopLevel)>,
+}
+
+/// Something in the host's `/`, or in an image's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TopLevel {
     /// A directory.
     Directory,
+    /// A file.
+    File,
     /// A link that leads there.
     Link(PathBuf),
 }
@@ -47,6 +58,9 @@ pub enum TopLevel {
 const SYSTEM: [&str; 11] = [
     "bin", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "opt", "sbin", "usr",
 ];
+
+/// What in an image's `/` every sandbox has of its own.
+const OWN: [&str; 5] = ["dev", "proc", "run", "sys", "tmp"];
 
 impl Facts {
     /// Where overlays of ours keep their marks.
@@ -81,45 +95,86 @@ pub struct Exposed {
 /// Looks at the host, and makes the home's layers where they are missing.
 pub fn look(policy: &Policy) -> Result<Facts, LaunchError> {
     let privileged = rustix::process::geteuid().is_root();
-    let kind = |path: &str| std::fs::symlink_metadata(path).map(|found| found.file_type());
-    let usual = ["/run", "/tmp", "/var/tmp"];
-    let missing = usual
-        .iter()
-        .filter(|path| !kind(path).is_ok_and(|kind| kind.is_dir()));
     Ok(Facts {
         privileged,
         slot: String::new(),
-        separate_var_run: kind("/var/run").is_ok_and(|kind| kind.is_dir()),
-        missing: missing.map(PathBuf::from).collect(),
+        separate_var_run: is_directory(&top(policy).join("var/run")),
+        missing: missing(policy),
         home: policy.home.as_ref().map(home::look).transpose()?.flatten(),
         hidden: hidden(policy)?,
         exposed: exposed(policy)?,
         repository: repository(&policy.source),
-        system: match policy.root {
-            Root::Host => Vec::new(),
-            Root::Built => system()?,
-        },
+        system: system(policy)?,
     })
 }
 
-fn system() -> Result<Vec<(OsString, TopLevel)>, LaunchError> {
-    let failed = launch::step("look at /");
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/").map_err(&failed)? {
-        let entry = entry.map_err(&failed)?;
-        let (name, kind) = (entry.file_name(), entry.file_type().map_err(&failed)?);
-        if !SYSTEM.iter().any(|system| name == *system) {
-            continue;
+/// The directory that is, or becomes, `/` inside.
+fn top(policy: &Policy) -> &Path {
+    match &policy.root {
+        Root::Host | Root::Built => Path::new("/"),
+        Root::Image(image) => image,
+    }
+}
+
+fn is_directory(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Which of the usual directories are not there, and cannot be made.
+fn missing(policy: &Policy) -> Vec<PathBuf> {
+    let usual = ["/run", "/tmp", "/var/tmp"].map(Path::new);
+    let is_missing = |path: &&Path| match &policy.root {
+        Root::Host | Root::Built => !is_directory(path),
+        // Its own root has the first two anyway, and the third where the image has nothing at all.
+        Root::Image(image) => {
+            let var = image.join("var");
+            let is_there = std::fs::symlink_metadata(&var).is_ok();
+            let is_whole = is_directory(&var) && is_directory(&var.join("tmp"));
+            path.starts_with("/var") && is_there && !is_whole
         }
-        if kind.is_dir() {
-            found.push((name, TopLevel::Directory));
-        } else if kind.is_symlink() {
-            let target = std::fs::read_link(entry.path()).map_err(&failed)?;
-            found.push((name, TopLevel::Link(target)));
+    };
+    let missing = usual.into_iter().filter(is_missing);
+    missing.map(Path::to_owned).collect()
+}
+
+fn system(policy: &Policy) -> Result<System, LaunchError> {
+    let top = top(policy);
+    let inside = policy.source.components().nth(1);
+    let is_shown = |name: &OsString| match policy.root {
+        Root::Host => false,
+        Root::Built => SYSTEM.iter().any(|system| name == system),
+        Root::Image(_) => {
+            !OWN.iter().any(|own| name == own) && inside.map(|name| name.as_os_str()) != Some(name)
+        }
+    };
+    let mut entries = Vec::new();
+    if policy.root != Root::Host {
+        let failed = |source| LaunchError::Step {
+            step: format!("look at {}", top.display()),
+            source,
+            hint: None,
+        };
+        for entry in std::fs::read_dir(top).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let (name, kind) = (entry.file_name(), entry.file_type().map_err(failed)?);
+            if !is_shown(&name) {
+                continue;
+            }
+            if kind.is_dir() {
+                entries.push((name, TopLevel::Directory));
+            } else if kind.is_symlink() {
+                let target = std::fs::read_link(entry.path()).map_err(failed)?;
+                entries.push((name, TopLevel::Link(target)));
+            } else if kind.is_file() {
+                entries.push((name, TopLevel::File));
+            }
         }
     }
-    found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(found)
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(System {
+        of: top.to_owned(),
+        entries,
+    })
 }
 
 fn hidden(policy: &Policy) -> Result<Vec<Hidden>, LaunchError> {

@@ -8,6 +8,7 @@
 //!
 //! An inner sandbox runs one command and ends with it, with every process of it.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ use crate::policy::{Policy, Terminal};
 use crate::processes;
 use crate::runs::{LiveRun, Record, Runs};
 use crate::scratch::{self, Leftovers};
+use crate::step::{Failed, Step};
 
 /// What an inner sandbox has of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +94,8 @@ pub struct Ready {
 pub struct Inner {
     init: Child,
     control: OwnedFd,
+    /// What it was told to run.
+    command: Vec<OsString>,
 }
 
 /// What became of it.
@@ -388,7 +392,11 @@ impl Keeper {
             }
         });
         let (init, control) = made.map_err(|error| explain::no_namespaces(&error))?;
-        let inner = Inner { init, control };
+        let inner = Inner {
+            init,
+            control,
+            command: Vec::new(),
+        };
         Ok(Ready { inner })
     }
 
@@ -399,6 +407,10 @@ impl Keeper {
                 Some(command) => Progress::Started(command),
                 None => return Err(io::ErrorKind::InvalidData.into()),
             },
+            Report::Failed(Failed {
+                step: Step::Exec,
+                error,
+            }) => Progress::Failed(launch::exec_error_of(&inner.command, error)),
             Report::Failed(failed) => {
                 let (plan, privileged) = (&self.inner.plan, self.inner.privileged);
                 Progress::Failed(explain::failed(&self.policy, plan, privileged, failed))
@@ -420,12 +432,17 @@ fn inner_writable(kept: &[PathBuf]) -> Vec<PathBuf> {
 impl Ready {
     /// Tells it what to run, with `streams`: input, output, errors, and one more where the order says
     /// how that is told. Does not wait for it to be started.
-    pub fn start(self, order: &Order, streams: &[BorrowedFd<'_>]) -> Result<Inner, LaunchError> {
+    pub fn start(
+        mut self,
+        order: &Order,
+        streams: &[BorrowedFd<'_>],
+    ) -> Result<Inner, LaunchError> {
         let failed = |source| launch::exec_error_of(&order.command, source);
         let bytes = order.encode().map_err(failed)?;
         let word = [control::GO, &bytes].concat();
         // One that has ended does not hear it; it has said why.
         let _ = message::send(&self.inner.control, &word, streams);
+        self.inner.command = order.command.clone();
         Ok(self.inner)
     }
 

@@ -137,8 +137,8 @@ impl Inside {
     }
 
     fn attach(&mut self, operation: &Operation, made: Made) -> io::Result<()> {
-        if let Mount::Root(entries) = &operation.mount {
-            let root = own_root::enter(entries)?;
+        if let Mount::Root(system) = &operation.mount {
+            let root = own_root::enter(system)?;
             self.root = open_root()?;
             self.covers.push(root);
             return Ok(());

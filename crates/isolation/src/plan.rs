@@ -4,13 +4,12 @@
 //! at a path is that the deepest path that was named decides; so operations are sorted by depth and
 //! each covers what its ancestors put there. Performing a plan is [`crate::perform`]'s job.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use sandbox_linux::mount::{Access, MountPoint};
 use sandbox_model::{OverlayXattr, WorkspaceMount};
 
-use crate::facts::{Facts, TopLevel};
+use crate::facts::{Facts, System};
 use crate::policy::{Policy, Root};
 
 /// One mount inside.
@@ -25,8 +24,8 @@ pub struct Operation {
 /// What is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mount {
-    /// A root of its own, with these of the host's directories and links in it.
-    Root(Vec<(OsString, TopLevel)>),
+    /// A root of its own, with this in it.
+    Root(System),
     /// An empty tmpfs, with this mode.
     Scratch(u32),
     /// A minimal `/dev`.
@@ -149,7 +148,7 @@ pub fn inner(kept: &Plan) -> Plan {
 fn root(policy: &Policy, facts: &Facts) -> Vec<Operation> {
     match policy.root {
         Root::Host => Vec::new(),
-        Root::Built => vec![Operation {
+        Root::Built | Root::Image(_) => vec![Operation {
             target: "/".into(),
             mount: Mount::Root(facts.system.clone()),
         }],

@@ -39,13 +39,15 @@ pub struct Policy {
 }
 
 /// What is seen inside of the host's filesystem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     /// All of it, read-only.
     Host,
     /// A root of its own, in which only the system's directories are, read-only; the workspace may be
     /// anywhere in it.
     Built,
+    /// The same, with what is in this directory instead of the host's system.
+    Image(PathBuf),
 }
 
 /// Who the command is inside.

@@ -272,7 +272,8 @@ fn a_command_that_is_not_there_is_told() {
             };
             let execution = start(keeper.prepare().unwrap(), &nonsense);
             match keeper.progress(&execution.inner).unwrap() {
-                Progress::Failed(LaunchError::Exec { source, .. }) => {
+                Progress::Failed(LaunchError::Exec { source, command }) => {
+                    assert_eq!(command, "nonsense");
                     assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
                 }
                 other => panic!("{other:?}"),

@@ -14,4 +14,4 @@ pub use line::{Course, Line, LineError};
 pub use local::{Ended, Local};
 pub use nursery::Nursery;
 pub use runtime::{Changes, Raised, Runtime, RuntimeError, Usage};
-pub use spec::{SessionSpec, Workspace};
+pub use spec::{Image, SessionSpec, Workspace};

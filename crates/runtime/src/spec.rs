@@ -17,6 +17,8 @@ pub struct SessionSpec {
     pub session_id: SessionId,
     /// What its workspace starts from. One that it had before is used again, whatever this says.
     pub workspace: Workspace,
+    /// What it has for a system.
+    pub image: Image,
     /// What its code finds in its environment.
     pub env_vars: BTreeMap<String, String>,
     /// What it may use, all of its executions together.
@@ -41,6 +43,16 @@ impl SessionSpec {
             size: Some(ByteSize(disk.0)),
         }
     }
+}
+
+/// What a session has for a system: its programs and libraries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Image {
+    /// The host's.
+    Host,
+    /// What is in this directory, an unpacked root.
+    Directory(PathBuf),
 }
 
 /// What a workspace starts from.

@@ -16,7 +16,7 @@ use sandbox_workspace::{Sandbox, base};
 use super::Refusal;
 use super::reach::Reach;
 use super::workspaces::{self, chain};
-use crate::spec::SessionSpec;
+use crate::spec::{Image, SessionSpec};
 
 /// Where a session's workspace is inside.
 const WORKSPACE: &str = "/workspace";
@@ -57,8 +57,9 @@ pub(super) fn raise(
     let lock = sandbox.lock_shared().map_err(chain)?;
     base::run_began(&sandbox).map_err(chain)?;
     let reach = Reach::of(&spec.network)?;
+    let system = system(root, &spec.image)?;
     let env = environment(spec, &reach);
-    let policy = policy(root, &sandbox, &reach);
+    let policy = policy(root, &sandbox, &reach, system);
     let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {
         Some(line) => i32::from(attend(keeper, line, env).is_err()),
         None => 1,
@@ -89,7 +90,30 @@ fn walls(reach: &Reach) -> Walls {
     }
 }
 
-fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach) -> Policy {
+/// What is seen inside beside the workspace.
+fn system(root: &Path, image: &Image) -> Result<Filesystem, Refusal> {
+    let Image::Directory(directory) = image else {
+        return Ok(Filesystem::Built);
+    };
+    let refuse = |reason: &str| format!("{} is no image: {reason}", directory.display());
+    if !directory.is_absolute() {
+        return Err(refuse("its path is not absolute").into());
+    }
+    let found = directory
+        .canonicalize()
+        .map_err(|error| refuse(&error.to_string()))?;
+    if !found.is_dir() {
+        return Err(refuse("it is not a directory").into());
+    }
+    // Everybody's workspaces would be in it.
+    let root = root.canonicalize()?;
+    if root.starts_with(&found) {
+        return Err(refuse("what sessions have is kept in it").into());
+    }
+    Ok(Filesystem::Image(found))
+}
+
+fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach, system: Filesystem) -> Policy {
     let workspace = sandbox.mount();
     let layer = match &workspace {
         WorkspaceMount::Overlay { upper, .. } => upper.clone(),
@@ -110,7 +134,7 @@ fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach) -> Policy {
         command: Vec::new(),
         terminal: Terminal::Inherit,
         layer,
-        root: Filesystem::Built,
+        root: system,
         identity: Identity::As(USER),
     }
 }

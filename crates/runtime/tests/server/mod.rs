@@ -13,7 +13,7 @@ use sandbox_model::execution::Language;
 use sandbox_model::id::SessionId;
 use sandbox_model::resources::{Cpu, Quantity, Resources};
 use sandbox_model::session::SessionNetwork;
-use sandbox_runtime::{Ended, Line, Local, Nursery, SessionSpec, Workspace};
+use sandbox_runtime::{Ended, Image, Line, Local, Nursery, SessionSpec, Workspace};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 pub type Ends = UnboundedReceiver<Ended>;
@@ -83,6 +83,7 @@ pub fn spec(letter: char) -> SessionSpec {
     SessionSpec {
         session_id: id(letter),
         workspace: Workspace::Empty,
+        image: Image::Host,
         env_vars: BTreeMap::from([("GREETING".to_owned(), "hello".to_owned())]),
         resources: Resources {
             cpu: Cpu(1000),
