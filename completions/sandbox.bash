@@ -85,6 +85,9 @@ _sandbox() {
             sandbox,run)
                 cmd="sandbox__subcmd__run"
                 ;;
+            sandbox,serve)
+                cmd="sandbox__subcmd__serve"
+                ;;
             sandbox,snapshot)
                 cmd="sandbox__subcmd__snapshot"
                 ;;
@@ -157,6 +160,9 @@ _sandbox() {
             sandbox__subcmd__help,run)
                 cmd="sandbox__subcmd__help__subcmd__run"
                 ;;
+            sandbox__subcmd__help,serve)
+                cmd="sandbox__subcmd__help__subcmd__serve"
+                ;;
             sandbox__subcmd__help,snapshot)
                 cmd="sandbox__subcmd__help__subcmd__snapshot"
                 ;;
@@ -176,7 +182,7 @@ _sandbox() {
 
     case "${cmd}" in
         sandbox)
-            opts="-h -V --help --version create try list ls enter run exec diff promote discard rm sync fork snapshot rollback pause resume info path history gc doctor version completions man __complete-names help"
+            opts="-h -V --help --version create try list ls enter run exec diff promote discard rm sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -448,7 +454,7 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd__help)
-            opts="create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc doctor version completions man __complete-names help"
+            opts="create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -741,6 +747,20 @@ _sandbox() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        sandbox__subcmd__help__subcmd__serve)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         sandbox__subcmd__help__subcmd__snapshot)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -988,6 +1008,36 @@ _sandbox() {
                     ;;
                 --isolation)
                     COMPREPLY=($(compgen -W "namespaces landlock" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        sandbox__subcmd__serve)
+            opts="-h --bind --data --database --objects --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --bind)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --database)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --objects)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -342,6 +342,16 @@ _arguments "${_arguments_options[@]}" : \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
+(serve)
+_arguments "${_arguments_options[@]}" : \
+'--bind=[Where to listen]:ADDRESS:_default' \
+'--data=[Where to keep what is kept]:DIR:_files' \
+'--database=[The database\: sqlite\:, postgres\: or mysql\: URL]:URL:_default' \
+'--objects=[Where objects are\: file\:DIR or s3\:BUCKET]:URL:_default' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
 (doctor)
 _arguments "${_arguments_options[@]}" : \
 '--json[Print JSON\: \[{"feature", "works", "detail", "meaning", "fix", "required"}\]]' \
@@ -460,6 +470,10 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 && ret=0
 ;;
+(serve)
+_arguments "${_arguments_options[@]}" : \
+&& ret=0
+;;
 (doctor)
 _arguments "${_arguments_options[@]}" : \
 && ret=0
@@ -517,6 +531,7 @@ _sandbox_commands() {
 'path:Print a host path to a sandbox'\''s files, where there is one' \
 'history:Show every operation on every sandbox' \
 'gc:Clean up what nobody needs any more' \
+'serve:Serve sessions over HTTP' \
 'doctor:Show what this host offers, by trying it' \
 'version:Print the version' \
 'completions:Print a completion script for your shell' \
@@ -592,6 +607,7 @@ _sandbox__subcmd__help_commands() {
 'path:Print a host path to a sandbox'\''s files, where there is one' \
 'history:Show every operation on every sandbox' \
 'gc:Clean up what nobody needs any more' \
+'serve:Serve sessions over HTTP' \
 'doctor:Show what this host offers, by trying it' \
 'version:Print the version' \
 'completions:Print a completion script for your shell' \
@@ -701,6 +717,11 @@ _sandbox__subcmd__help__subcmd__run_commands() {
     local commands; commands=()
     _describe -t commands 'sandbox help run commands' commands "$@"
 }
+(( $+functions[_sandbox__subcmd__help__subcmd__serve_commands] )) ||
+_sandbox__subcmd__help__subcmd__serve_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox help serve commands' commands "$@"
+}
 (( $+functions[_sandbox__subcmd__help__subcmd__snapshot_commands] )) ||
 _sandbox__subcmd__help__subcmd__snapshot_commands() {
     local commands; commands=()
@@ -770,6 +791,11 @@ _sandbox__subcmd__rollback_commands() {
 _sandbox__subcmd__run_commands() {
     local commands; commands=()
     _describe -t commands 'sandbox run commands' commands "$@"
+}
+(( $+functions[_sandbox__subcmd__serve_commands] )) ||
+_sandbox__subcmd__serve_commands() {
+    local commands; commands=()
+    _describe -t commands 'sandbox serve commands' commands "$@"
 }
 (( $+functions[_sandbox__subcmd__snapshot_commands] )) ||
 _sandbox__subcmd__snapshot_commands() {

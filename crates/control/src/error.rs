@@ -222,6 +222,10 @@ impl From<LineError> for ControlError {
                     problem: format!("the session's disk is full: {}", refusal.reason),
                     solution: "remove files, or make a session with more disk".to_owned(),
                 },
+                RefusalKind::Busy => ControlError::Exhausted {
+                    problem: format!("the session does too much at once: {}", refusal.reason),
+                    solution: "wait until some of it is done".to_owned(),
+                },
                 RefusalKind::NotFound | RefusalKind::Wrong => ControlError::invalid(
                     "path",
                     refusal.reason,

@@ -236,13 +236,13 @@ impl Control {
             timeout_seconds: execution.timeout_seconds,
             stream: printed.is_some(),
         };
-        let mut used = self.shared.live.line(session).await?;
+        let mut used = self.line(session).await?;
         let begun = match used.line.begin(request.clone()).await {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
                 drop(used);
                 self.shared.live.end(&workspace_of(session)).await?;
-                used = self.shared.live.line(session).await?;
+                used = self.line(session).await?;
                 used.line.begin(request).await
             }
             begun => begun,
@@ -439,7 +439,7 @@ impl Control {
         }
         let session = self.session(&execution.session_id).await?;
         let over = self.shared.underway.find(id);
-        let used = self.shared.live.line(&session).await?;
+        let used = self.line(&session).await?;
         used.line.ask(Ask::Cancel(id.clone())).await?;
         self.audit(caller, "execution.cancel", id.as_str(), json!({}))
             .await;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::{Session, SessionId};
-use sandbox_runtime::{Line, Raised, Runtime, RuntimeError, SessionSpec, Workspace};
+use sandbox_runtime::{Image, Line, Raised, Runtime, RuntimeError, SessionSpec, Workspace};
 
 /// The lines.
 #[derive(Debug)]
@@ -63,15 +63,12 @@ impl Live {
         self.runtime.as_ref()
     }
 
-    /// The line to a session, which is raised if it is not.
-    pub(crate) async fn line(self: &Arc<Live>, session: &Session) -> Result<Use, RuntimeError> {
-        self.line_from(session, Workspace::Empty).await
-    }
-
-    /// The same for a new session, whose workspace starts from something.
-    pub(crate) async fn line_from(
+    /// The line to a session, which is raised if it is not: in `image`, and where it has no workspace yet,
+    /// with one that starts from `workspace`.
+    pub(crate) async fn line(
         self: &Arc<Live>,
         session: &Session,
+        image: Image,
         workspace: Workspace,
     ) -> Result<Use, RuntimeError> {
         let place = self.enter(&workspace_of(session));
@@ -79,7 +76,7 @@ impl Live {
         let mut line = slot.line.lock().await;
         let raised = match line.take() {
             Some(raised) => raised,
-            None => self.runtime.raise(spec(session, workspace)).await?,
+            None => self.runtime.raise(spec(session, image, workspace)).await?,
         };
         let used = Use {
             line: raised.line.clone(),
@@ -217,8 +214,9 @@ pub(crate) fn workspace_of(session: &Session) -> SessionId {
 }
 
 /// What the runtime is told of a session. It knows it by its workspace.
-fn spec(session: &Session, workspace: Workspace) -> SessionSpec {
+fn spec(session: &Session, image: Image, workspace: Workspace) -> SessionSpec {
     SessionSpec {
+        image,
         session_id: workspace_of(session),
         workspace,
         env_vars: session.env_vars.clone(),

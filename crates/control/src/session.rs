@@ -6,8 +6,11 @@ mod network;
 mod source;
 mod workspace;
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use sandbox_model::{Session, SessionEvent, SessionId, SessionStatus};
+use sandbox_runtime::{Image, Workspace};
 use sandbox_store::records::{Page, PageRequest, SessionFilter};
 use sandbox_store::{StoreError, Stored};
 use serde_json::json;
@@ -15,10 +18,11 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, Kind};
-use crate::live::workspace_of;
+use crate::live::{Use, workspace_of};
 
 pub use creation::{Asked, NewSession};
 pub use source::Source;
+pub(crate) use source::check_path;
 
 impl Control {
     /// The session of that name.
@@ -122,6 +126,32 @@ impl Control {
             found.value.last_activity_at = found.value.last_activity_at.max(used);
         }
         Ok(found)
+    }
+
+    /// The line to a session, which is raised if it is not.
+    pub(crate) async fn line(&self, session: &Session) -> Result<Use, ControlError> {
+        let image = self.image_of(session).await?;
+        let line = self.shared.live.line(session, image, Workspace::Empty);
+        Ok(line.await?)
+    }
+
+    /// What a session finds around it: what its template says now. One whose template is gone is over, and
+    /// only its files are of interest.
+    async fn image_of(&self, session: &Session) -> Result<Image, ControlError> {
+        let image = match self.template(&session.template_id).await {
+            Ok(template) => template.image,
+            Err(ControlError::NotFound { .. }) => return Ok(Image::Host),
+            Err(error) => return Err(error),
+        };
+        match image.starts_with('/') {
+            true => Ok(Image::Directory(PathBuf::from(image))),
+            false if image == "host" => Ok(Image::Host),
+            false => Err(ControlError::invalid(
+                "template_id",
+                format!("its image '{image}' is not one that the local runtime has"),
+                "use `host`, or unpack the image and name its directory",
+            )),
+        }
     }
 
     /// The session, if code can run in it now.

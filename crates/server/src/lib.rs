@@ -15,6 +15,7 @@ mod measuring;
 mod openapi;
 mod paging;
 mod query;
+mod ranges;
 mod rate;
 mod request_id;
 mod router;

@@ -43,6 +43,10 @@ pub(crate) fn finished(mut document: Document) -> Document {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(SCHEME, SecurityScheme::Http(bearer));
     document.security = Some(vec![SecurityRequirement::new(SCHEME, [""; 0])]);
+    // A path in a workspace has slashes; OpenAPI has no word for that.
+    let paths = std::mem::take(&mut document.paths.paths);
+    let plain = |(path, item): (String, _)| (path.replace("{*", "{"), item);
+    document.paths.paths = paths.into_iter().map(plain).collect();
     document
 }
 

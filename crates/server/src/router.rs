@@ -7,7 +7,7 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{events, executions, health, keys, sessions, templates};
+use crate::api::{events, executions, files, health, keys, sessions, templates};
 use crate::authentication::recognise;
 use crate::error::ApiError;
 use crate::measuring::measure;
@@ -21,6 +21,10 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .routes(routes!(sessions::create, sessions::list))
         .routes(routes!(sessions::get, sessions::terminate))
         .routes(routes!(sessions::renew))
+        .routes(routes!(sessions::pause))
+        .routes(routes!(sessions::resume))
+        .routes(routes!(sessions::fork))
+        .routes(routes!(sessions::changes))
         .routes(routes!(events::watch))
         .routes(routes!(executions::execute))
         .routes(routes!(executions::list))
@@ -28,6 +32,10 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .routes(routes!(executions::status))
         .routes(routes!(executions::result))
         .routes(routes!(executions::cancel))
+        .routes(routes!(files::upload))
+        .routes(routes!(files::download, files::remove))
+        .routes(routes!(files::list))
+        .routes(routes!(files::archive))
         .routes(routes!(templates::create, templates::list))
         .routes(routes!(
             templates::get,
@@ -48,8 +56,12 @@ pub(crate) fn described() -> OpenApiRouter<App> {
 /// The whole of it.
 pub(crate) fn router(app: App) -> Router {
     let (router, document) = described().split_for_parts();
+    // A file may be called so, too.
+    let upload = get(files::download).delete(files::remove);
     let document = axum::Json(openapi::finished(document));
     router
+        .route("/api/v1/sessions/{session_id}/files/upload", upload)
+        .route("/objects/{*key}", get(files::object))
         .route(
             "/api/v1/openapi.json",
             get(|| async move { document.into_response() }),

@@ -122,9 +122,9 @@ impl Control {
         if let Some(copied) = copied {
             live.runtime().fork(copied, &workspace_of(session)).await?;
         }
-        let used = live
-            .line_from(session, self.workspace_from(&new.source)?)
-            .await?;
+        let workspace = self.workspace_from(&new.source)?;
+        let image = self.image_of(session).await?;
+        let used = live.line(session, image, workspace).await?;
         source::fill(&used.line, &new.source).await?;
         Ok(used)
     }

@@ -1,17 +1,24 @@
 //! Executions.
 
+use std::convert::Infallible;
+
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use futures_util::{Stream, stream};
 use jiff::Timestamp;
-use sandbox_control::{Finished, NewExecution, Output};
+use sandbox_control::{Finished, NewExecution, Output, Submitted};
+use sandbox_executor::Stream as Stdio;
 use sandbox_model::execution::Artifact;
 use sandbox_model::{Execution, ExecutionId, ExecutionStatus, Language, SessionId};
 use sandbox_store::records::{ExecutionFilter, ExecutionSummary};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::authentication::{Operator, Reader};
@@ -201,7 +208,9 @@ pub(crate) struct ListQuery {
 
 /// Runs code in a session.
 ///
-/// Answers at once, or with the result when `wait` is true.
+/// Answers at once, or with the result when `wait` is true. With `Accept: text/event-stream`, what it prints
+/// comes as it is printed, in events called `stdout` and `stderr` with base64 in `data`, then the result, in one
+/// called `result`.
 #[utoipa::path(post, path = "/sessions/{session_id}/execute", tag = "executions",
     params(("session_id" = String, Path), ExecuteQuery,
         ("Idempotency-Key" = Option<String>, Header, description = "What makes this request safe to send again")),
@@ -216,6 +225,16 @@ pub(crate) async fn execute(
     headers: HeaderMap,
     Body { value, digest }: Body<ExecuteRequest>,
 ) -> Result<Response, ApiError> {
+    let accepts = headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    if accepts.is_some_and(|kinds| kinds.contains("text/event-stream")) {
+        let submitted = app
+            .control
+            .submit(&caller, &id, value.read(), Output::Streamed)
+            .await?;
+        return Ok(streamed(submitted).into_response());
+    }
     let action = format!("execute {id} {}", query.wait);
     let request = idempotency::Request {
         caller: &caller,
@@ -250,6 +269,40 @@ pub(crate) async fn execute(
 enum Answer {
     Submitted(ExecuteResponse),
     Result(Box<ResultView>),
+}
+
+/// What an execution prints, as it comes, and its result.
+fn streamed(submitted: Submitted) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let (sender, events) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut submitted = submitted;
+        let begun = json!({ "execution_id": submitted.execution.id });
+        let _ = sender.send(Event::default().event("submitted").data(begun.to_string()));
+        let output = submitted.output.take();
+        if let Some(mut output) = output {
+            while let Some((stream, bytes)) = output.recv().await {
+                let name = match stream {
+                    Stdio::Stdout => "stdout",
+                    Stdio::Stderr => "stderr",
+                };
+                // Printed bytes need not be UTF-8, and a piece of them may end within a letter.
+                let text = json!({ "base64": BASE64_STANDARD.encode(&bytes) });
+                let _ = sender.send(Event::default().event(name).data(text.to_string()));
+            }
+        }
+        let ended = match submitted.finished().await {
+            Some(finished) => Event::default()
+                .event("result")
+                .json_data(ResultView::of(&finished)),
+            None => Ok(Event::default().event("error").data("{}")),
+        };
+        // Whoever listened may have gone.
+        let _ = ended.map(|event| sender.send(event));
+    });
+    let events = stream::unfold(events, |mut events| async {
+        events.recv().await.map(|event| (Ok(event), events))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default())
 }
 
 /// An execution, with its code.

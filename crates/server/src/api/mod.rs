@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod executions;
+pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod resources;

@@ -196,6 +196,23 @@ pub(crate) struct RenewRequest {
     timeout: Option<u32>,
 }
 
+/// What a workspace has that it did not start with.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Changes)]
+pub(crate) struct ChangesView {
+    /// Path by path, as `sandbox diff --json` tells them.
+    #[schema(value_type = Vec<Object>)]
+    changes: Vec<serde_json::Value>,
+    /// How many there are, listed or not.
+    total: u64,
+    /// The same as a patch in git's format.
+    diff: String,
+    /// What such a patch cannot carry, a line each.
+    not_in_diff: String,
+    /// There is more than is told here.
+    truncated: bool,
+}
+
 /// Makes a session.
 ///
 /// It is running when the answer comes. With an `Idempotency-Key`, the same request sent again is answered as it was
@@ -293,6 +310,68 @@ pub(crate) async fn renew(
         .renew_session(&caller, &id, value.timeout)
         .await?;
     Ok(Json(SessionView::of(renewed)))
+}
+
+/// Stops everything in a session where it is. It still expires.
+#[utoipa::path(post, path = "/sessions/{session_id}/pause", tag = "sessions",
+    params(("session_id" = String, Path)),
+    responses((status = 200, body = SessionView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Operator(caller): Operator,
+    Id(id): Id<SessionId>,
+) -> Result<Json<SessionView>, ApiError> {
+    let paused = app.control.pause_session(&caller, &id).await?;
+    Ok(Json(SessionView::of(paused)))
+}
+
+/// Lets a session that was paused go on.
+#[utoipa::path(post, path = "/sessions/{session_id}/resume", tag = "sessions",
+    params(("session_id" = String, Path)),
+    responses((status = 200, body = SessionView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Operator(caller): Operator,
+    Id(id): Id<SessionId>,
+) -> Result<Json<SessionView>, ApiError> {
+    let resumed = app.control.resume_session(&caller, &id).await?;
+    Ok(Json(SessionView::of(resumed)))
+}
+
+/// Makes a session like this one, whose workspace starts as a copy of its.
+#[utoipa::path(post, path = "/sessions/{session_id}/fork", tag = "sessions",
+    params(("session_id" = String, Path)),
+    responses((status = 201, body = SessionView), (status = 404, body = ErrorView), (status = 409, body = ErrorView),
+        (status = 503, body = ErrorView)))]
+pub(crate) async fn fork(
+    State(app): State<App>,
+    Operator(caller): Operator,
+    Id(id): Id<SessionId>,
+) -> Result<(StatusCode, Json<SessionView>), ApiError> {
+    let forked = app.control.fork_session(&caller, &id).await?;
+    Ok((StatusCode::CREATED, Json(SessionView::of(forked))))
+}
+
+/// What a session's workspace has that it did not start with.
+#[utoipa::path(get, path = "/sessions/{session_id}/changes", tag = "sessions",
+    params(("session_id" = String, Path)),
+    responses((status = 200, body = ChangesView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+pub(crate) async fn changes(
+    State(app): State<App>,
+    _: Reader,
+    Id(id): Id<SessionId>,
+) -> Result<Json<ChangesView>, ApiError> {
+    let changes = app.control.session_changes(&id).await?;
+    let listed = changes.changes.iter().map(serde_json::to_value);
+    Ok(Json(ChangesView {
+        changes: listed
+            .collect::<Result<_, _>>()
+            .map_err(|_| ApiError::internal())?,
+        total: changes.total,
+        diff: changes.diff,
+        not_in_diff: changes.beside,
+        truncated: changes.truncated,
+    }))
 }
 
 impl CreateSessionRequest {

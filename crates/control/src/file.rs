@@ -1,0 +1,262 @@
+//! The files of a session.
+//!
+//! While its workspace is there, that is the truth: files are read and written in it, by descriptors that
+//! its executor opens beneath it. A large file is handed out through the object store, into which it is
+//! copied when somebody asks for it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sandbox_executor::listing::Page;
+use sandbox_executor::protocol::{Answer, Ask, RefusalKind};
+use sandbox_model::{Session, SessionId};
+use sandbox_runtime::LineError;
+use sandbox_store::objects::ObjectKey;
+use serde_json::json;
+
+use crate::caller::Caller;
+use crate::control::Control;
+use crate::error::{ControlError, Kind};
+use crate::live::{Use, workspace_of};
+use crate::session::check_path;
+
+/// The largest file that is taken or handed out through the object store.
+pub const MOST_BYTES: u64 = 100 << 20;
+
+/// How long a link to a file is good.
+const LINK_LIFE: Duration = Duration::from_secs(3600);
+
+/// A file that is open for reading.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its content.
+    pub file: OwnedFd,
+    /// How long it is.
+    pub size: u64,
+}
+
+/// A file that is being written. Nobody sees it before it is whole; what is dropped before that was never
+/// there.
+#[derive(Debug)]
+pub struct Upload {
+    control: Control,
+    caller: Caller,
+    session: SessionId,
+    path: String,
+    number: u64,
+    /// Where its content goes; taken by whoever writes it.
+    pub file: Option<OwnedFd>,
+    used: Option<Use>,
+}
+
+impl Control {
+    /// Opens a file for reading.
+    pub async fn open_file(&self, id: &SessionId, path: &str) -> Result<Opened, ControlError> {
+        let (_, used) = self.files_of(id, path).await?;
+        let (answer, file) = asked(&used, path, Ask::Read(PathBuf::from(path))).await?;
+        match (answer, file) {
+            (Answer::File(size), Some(file)) => Ok(Opened { file, size }),
+            _ => Err(LineError::Nonsense.into()),
+        }
+    }
+
+    /// A part of what is in a directory, by name: `limit` entries after the one called `after`.
+    pub async fn list_files(
+        &self,
+        id: &SessionId,
+        path: &str,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Page, ControlError> {
+        if !path.is_empty() {
+            check_path(path)?;
+        }
+        let session = self.with_workspace(id).await?;
+        self.unfrozen(&session)?;
+        let used = self.line(&session).await?;
+        let list = Ask::List {
+            path: PathBuf::from(path),
+            after,
+            limit,
+        };
+        match asked(&used, path, list).await? {
+            (Answer::Entries(page), _) => Ok(page),
+            _ => Err(LineError::Nonsense.into()),
+        }
+    }
+
+    /// A directory as a tar archive, to be read from a pipe.
+    pub async fn archive(
+        &self,
+        id: &SessionId,
+        path: &str,
+    ) -> Result<(OwnedFd, Archived), ControlError> {
+        if !path.is_empty() {
+            check_path(path)?;
+        }
+        let session = self.with_workspace(id).await?;
+        self.unfrozen(&session)?;
+        let used = self.line(&session).await?;
+        match asked(&used, path, Ask::Archive(PathBuf::from(path))).await? {
+            (Answer::Archive, Some(pipe)) => Ok((pipe, Archived { _used: used })),
+            _ => Err(LineError::Nonsense.into()),
+        }
+    }
+
+    /// Removes a file, or a directory with all that is in it.
+    pub async fn remove_file(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+        path: &str,
+    ) -> Result<(), ControlError> {
+        let (_, used) = self.files_of(id, path).await?;
+        asked(&used, path, Ask::RemoveAll(PathBuf::from(path))).await?;
+        self.audit(caller, "file.delete", id.as_str(), json!({ "path": path }))
+            .await;
+        Ok(())
+    }
+
+    /// Begins to write a file.
+    pub async fn upload(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+        path: &str,
+    ) -> Result<Upload, ControlError> {
+        check_path(path)?;
+        let session = self.running_session(id).await?;
+        self.shared.activity.note(id);
+        let used = self.line(&session).await?;
+        match asked(&used, path, Ask::Write(PathBuf::from(path))).await? {
+            (Answer::Upload(number), Some(file)) => Ok(Upload {
+                control: self.clone(),
+                caller: caller.clone(),
+                session: id.clone(),
+                path: path.to_owned(),
+                number,
+                file: Some(file),
+                used: Some(used),
+            }),
+            _ => Err(LineError::Nonsense.into()),
+        }
+    }
+
+    /// A link by which anybody can read a file for an hour; the file is copied into the object store for it.
+    pub async fn link_file(
+        &self,
+        id: &SessionId,
+        path: &str,
+        opened: Opened,
+        disposition: &str,
+    ) -> Result<String, ControlError> {
+        let session = self.session(id).await?;
+        let key = key(&session, path)?;
+        let objects = &self.shared.objects;
+        objects
+            .put_stream(&key, crate::content::of(opened.file), u64::MAX)
+            .await?;
+        Ok(objects
+            .presign_get(&key, LINK_LIFE, Some(disposition))
+            .await?)
+    }
+
+    /// The session and its line, if it has files and `path` may be one of them.
+    async fn files_of(&self, id: &SessionId, path: &str) -> Result<(Session, Use), ControlError> {
+        check_path(path)?;
+        let session = self.with_workspace(id).await?;
+        self.unfrozen(&session)?;
+        if !session.status.is_over() {
+            self.shared.activity.note(id);
+        }
+        let used = self.line(&session).await?;
+        Ok((session, used))
+    }
+
+    fn unfrozen(&self, session: &Session) -> Result<(), ControlError> {
+        use sandbox_model::SessionStatus::{Creating, Paused};
+        match session.status {
+            Paused | Creating => Err(ControlError::conflict(
+                format!(
+                    "session {} is {}: its files cannot be reached",
+                    session.id, session.status
+                ),
+                "wait until it is running, or resume it",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Keeps a session raised while it is archived.
+#[derive(Debug)]
+pub struct Archived {
+    _used: Use,
+}
+
+impl Upload {
+    /// Puts what was written in its place.
+    pub async fn commit(mut self, size: u64) -> Result<(), ControlError> {
+        let Some(used) = self.used.take() else {
+            return Ok(());
+        };
+        asked(&used, &self.path, Ask::Commit(self.number)).await?;
+        let detail = json!({ "path": self.path, "size": size });
+        let id = self.session.as_str();
+        self.control
+            .audit(&self.caller, "file.upload", id, detail)
+            .await;
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some(used) = self.used.take() {
+            let abandon = Ask::Abandon(self.number);
+            tokio::spawn(async move {
+                // An executor that is gone has left nothing either.
+                let _ = used.line.ask(abandon).await;
+            });
+        }
+    }
+}
+
+/// Asks something about a path.
+async fn asked(
+    used: &Use,
+    path: &str,
+    ask: Ask,
+) -> Result<(Answer, Option<OwnedFd>), ControlError> {
+    match used.line.ask(ask).await {
+        Err(LineError::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+            Err(ControlError::not_found(Kind::File, path))
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Where a file of a session is among the objects.
+fn key(session: &Session, path: &str) -> Result<ObjectKey, ControlError> {
+    let plain: Vec<_> = Path::new(path).components().collect();
+    let plain: PathBuf = plain
+        .iter()
+        .filter(|part| part.as_os_str() != ".")
+        .collect();
+    let bytes = plain.as_os_str().as_encoded_bytes();
+    ObjectKey::new(workspace_of(session), bytes)
+        .map_err(|error| ControlError::invalid("path", error, "use a shorter path"))
+}
+
+/// What went wrong while a file was written.
+pub fn unwritable(error: io::Error) -> ControlError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ControlError::Exhausted {
+            problem: "the session's disk is full".to_owned(),
+            solution: "remove files, or make a session with more disk".to_owned(),
+        },
+        _ => ControlError::failed("write the file", error),
+    }
+}

@@ -1,0 +1,419 @@
+//! The files of a session.
+
+use std::io::{Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+
+use axum::Json;
+use axum::body::Body as HttpBody;
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, RawPathParams, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use sandbox_control::{Caller, ControlError, Opened, Upload, content, unwritable};
+use sandbox_executor::listing::{Entry, Kind};
+use sandbox_model::SessionId;
+use serde::{Deserialize, Serialize};
+use tokio::io::AsyncWriteExt;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::authentication::{Operator, Reader};
+use crate::error::{ApiError, ErrorView};
+use crate::query::{Id, Query};
+use crate::ranges;
+use crate::state::App;
+
+/// The largest file that is taken.
+const MOST_BYTES: u64 = sandbox_control::MOST_BYTES;
+
+/// From this size on a file comes from the object store.
+const LARGE: u64 = 10 << 20;
+
+/// The longest path in a form.
+const LONGEST_PATH: usize = 4096;
+
+/// A file to be put into a session's workspace.
+#[derive(ToSchema)]
+#[schema(as = UploadForm)]
+#[allow(dead_code, reason = "describes a form that is read piece by piece")]
+pub(crate) struct UploadForm {
+    /// Its content: 100 MB at most.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// Where it goes in the workspace; the file's own name where it is not given.
+    path: Option<String>,
+}
+
+/// A file that was put into a session's workspace.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UploadResponse {
+    session_id: String,
+    /// Where it is in the workspace.
+    path: String,
+    /// How long it is.
+    size: u64,
+}
+
+/// Which part of a directory.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// The directory; the workspace itself where it is not given.
+    #[serde(default)]
+    path: String,
+    /// How many entries, 1 to 1000.
+    #[param(minimum = 1, maximum = 1000, default = 200)]
+    limit: Option<usize>,
+    /// What the page before this one gave.
+    cursor: Option<String>,
+}
+
+/// Which directory.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ArchiveQuery {
+    /// The directory; the workspace itself where it is not given.
+    #[serde(default)]
+    path: String,
+}
+
+/// What is in a directory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FileList {
+    /// The directory.
+    path: String,
+    /// By name.
+    files: Vec<FileView>,
+    /// What the next page is asked for with.
+    next_cursor: Option<String>,
+}
+
+/// Something in a directory.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = File)]
+pub(crate) struct FileView {
+    name: String,
+    /// file, directory, link or other.
+    kind: &'static str,
+    size: u64,
+    #[schema(format = DateTime)]
+    modified_at: Option<String>,
+}
+
+/// Puts a file into a session's workspace.
+///
+/// Code finds it at /workspace/{path}. It is there whole or not at all.
+#[utoipa::path(post, path = "/sessions/{session_id}/files/upload", tag = "files",
+    params(("session_id" = String, Path)),
+    request_body(content = UploadForm, content_type = "multipart/form-data"),
+    responses((status = 201, body = UploadResponse), (status = 400, body = ErrorView), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView), (status = 503, body = ErrorView)))]
+pub(crate) async fn upload(
+    State(app): State<App>,
+    Operator(caller): Operator,
+    Id(id): Id<SessionId>,
+    request: Request,
+) -> Result<(StatusCode, Json<UploadResponse>), ApiError> {
+    app.control.session(&id).await?;
+    let form = Multipart::from_request(without_limit(request), &()).await;
+    let form = form.map_err(|error| {
+        ApiError::invalid(
+            error.body_text(),
+            "send multipart/form-data with the parts path and file",
+        )
+    })?;
+    let (path, size) = receive(&app, &caller, &id, form).await?;
+    let answer = UploadResponse {
+        session_id: id.to_string(),
+        path,
+        size,
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+/// A file from a session's workspace.
+///
+/// From 10 MB on it comes from the object store, by a link that is good for an hour.
+#[utoipa::path(get, path = "/sessions/{session_id}/files/{*path}", tag = "files",
+    params(("session_id" = String, Path), ("path" = String, Path),
+        ("Range" = Option<String>, Header, description = "Which bytes, such as bytes=0-1023")),
+    responses((status = 200, content_type = "application/octet-stream", body = String),
+        (status = 206, content_type = "application/octet-stream", body = String),
+        (status = 307, description = "Large: the Location has it"),
+        (status = 404, body = ErrorView), (status = 409, body = ErrorView), (status = 416, body = ErrorView)))]
+pub(crate) async fn download(
+    State(app): State<App>,
+    _: Reader,
+    Id(id): Id<SessionId>,
+    params: RawPathParams,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let path = path_of(&params);
+    let opened = app.control.open_file(&id, path).await?;
+    let disposition = disposition(path);
+    if opened.size >= LARGE {
+        let link = app
+            .control
+            .link_file(&id, path, opened, &disposition)
+            .await?;
+        let location = HeaderValue::from_str(&link).map_err(|_| ApiError::internal())?;
+        return Ok((
+            StatusCode::TEMPORARY_REDIRECT,
+            [(header::LOCATION, location)],
+        )
+            .into_response());
+    }
+    part(opened, &headers, &disposition)
+}
+
+/// Removes a file from a session's workspace, or a directory with all that is in it.
+#[utoipa::path(delete, path = "/sessions/{session_id}/files/{*path}", tag = "files",
+    params(("session_id" = String, Path), ("path" = String, Path)),
+    responses((status = 204), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Operator(caller): Operator,
+    Id(id): Id<SessionId>,
+    params: RawPathParams,
+) -> Result<StatusCode, ApiError> {
+    app.control
+        .remove_file(&caller, &id, path_of(&params))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What is in a directory of a session's workspace.
+#[utoipa::path(get, path = "/sessions/{session_id}/files", tag = "files",
+    params(("session_id" = String, Path), ListQuery),
+    responses((status = 200, body = FileList), (status = 400, body = ErrorView), (status = 404, body = ErrorView)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    _: Reader,
+    Id(id): Id<SessionId>,
+    Query(query): Query<ListQuery>,
+) -> Result<Json<FileList>, ApiError> {
+    const USUAL: usize = 200;
+    const MOST: usize = 1000;
+    let limit = query.limit.unwrap_or(USUAL);
+    if !(1..=MOST).contains(&limit) {
+        let detail = format!("limit: {limit} is not between 1 and {MOST}");
+        return Err(ApiError::invalid(detail, "choose one in between"));
+    }
+    let page = app
+        .control
+        .list_files(&id, &query.path, query.cursor, limit)
+        .await?;
+    Ok(Json(FileList {
+        path: query.path,
+        files: page.entries.into_iter().map(view).collect(),
+        next_cursor: page.next,
+    }))
+}
+
+/// A directory of a session's workspace as a tar archive.
+#[utoipa::path(get, path = "/sessions/{session_id}/archive", tag = "files",
+    params(("session_id" = String, Path), ArchiveQuery),
+    responses((status = 200, content_type = "application/x-tar", body = String),
+        (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+pub(crate) async fn archive(
+    State(app): State<App>,
+    _: Reader,
+    Id(id): Id<SessionId>,
+    Query(query): Query<ArchiveQuery>,
+) -> Result<Response, ApiError> {
+    let (pipe, archived) = app.control.archive(&id, &query.path).await?;
+    // The session stays raised for as long as it is read.
+    let pieces = content::of(pipe).map(move |piece| {
+        let _archived = &archived;
+        piece
+    });
+    let name = query
+        .path
+        .rsplit('/')
+        .find(|part| !part.is_empty())
+        .unwrap_or("workspace");
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-tar".to_owned()),
+        (
+            header::CONTENT_DISPOSITION,
+            disposition(&format!("{name}.tar")),
+        ),
+    ];
+    Ok((headers, HttpBody::from_stream(pieces)).into_response())
+}
+
+/// An object, by a link that was signed here.
+pub(crate) async fn object(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let query = request.uri().query().unwrap_or_default();
+    let now = std::time::SystemTime::now();
+    let grant = app
+        .links
+        .verify(request.uri().path(), query, now)
+        .map_err(|error| ApiError::forbidden(format!("the link: {error}")))?;
+    let range = ranges::read(request.headers())?;
+    let download = app.control.objects().get(&grant.key, range.clone()).await;
+    let download = download.map_err(|error| match error {
+        sandbox_store::ObjectsError::NotFound { key } => {
+            let path = String::from_utf8_lossy(key.path()).into_owned();
+            ControlError::not_found(sandbox_control::Kind::File, path).into()
+        }
+        sandbox_store::ObjectsError::Range { size, .. } => ranges::unsatisfiable(size),
+        error => ApiError::from(ControlError::from(error)),
+    })?;
+    let size = download.info.size;
+    let disposition = grant
+        .content_disposition
+        .unwrap_or_else(|| "attachment".to_owned());
+    let content = download.content.map_err(std::io::Error::other);
+    Ok(ranges::answer(
+        &range,
+        download.range,
+        size,
+        &disposition,
+        HttpBody::from_stream(content),
+    ))
+}
+
+/// Only our own limit counts, and it is the file's.
+fn without_limit(mut request: Request) -> Request {
+    DefaultBodyLimit::disable().apply(&mut request);
+    request
+}
+
+/// Reads the form: a path, if there is one, and the file.
+async fn receive(
+    app: &App,
+    caller: &Caller,
+    id: &SessionId,
+    mut form: Multipart,
+) -> Result<(String, u64), ApiError> {
+    let mut path = None;
+    while let Some(field) = form.next_field().await.map_err(unreadable)? {
+        match field.name() {
+            Some("path") => path = Some(short_text(field).await?),
+            Some("file") => {
+                let name = path
+                    .clone()
+                    .or_else(|| field.file_name().map(str::to_owned));
+                let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+                    ApiError::invalid(
+                        "path: is missing",
+                        "send the part path before the part file",
+                    )
+                })?;
+                let upload = app.control.upload(caller, id, &name).await?;
+                let size = write(upload, field).await?;
+                return Ok((name, size));
+            }
+            _ => {
+                return Err(ApiError::invalid(
+                    "the form has another part",
+                    "send path and file",
+                ));
+            }
+        }
+    }
+    Err(ApiError::invalid("file: is missing", "send the part file"))
+}
+
+async fn short_text(mut field: Field<'_>) -> Result<String, ApiError> {
+    let mut text = Vec::new();
+    while let Some(piece) = field.chunk().await.map_err(unreadable)? {
+        text.extend_from_slice(&piece);
+        if text.len() > LONGEST_PATH {
+            let detail = format!("path: is longer than {LONGEST_PATH} bytes");
+            return Err(ApiError::invalid(detail, "use a shorter one"));
+        }
+    }
+    String::from_utf8(text).map_err(|_| ApiError::invalid("path: is not UTF-8", "use another name"))
+}
+
+/// Writes the file as it comes.
+async fn write(mut upload: Upload, mut field: Field<'_>) -> Result<u64, ApiError> {
+    let file = upload.file.take().ok_or_else(ApiError::internal)?;
+    let mut file = tokio::fs::File::from_std(std::fs::File::from(file));
+    let mut size = 0;
+    while let Some(piece) = field.chunk().await.map_err(unreadable)? {
+        size += piece.len() as u64;
+        if size > MOST_BYTES {
+            let what = "the file".to_owned();
+            return Err(ControlError::TooLarge {
+                what,
+                most: MOST_BYTES,
+            }
+            .into());
+        }
+        write_piece(&mut file, &piece).await?;
+    }
+    file.flush().await.map_err(unwritable)?;
+    upload.commit(size).await?;
+    Ok(size)
+}
+
+async fn write_piece(file: &mut tokio::fs::File, piece: &Bytes) -> Result<(), ApiError> {
+    Ok(file.write_all(piece).await.map_err(unwritable)?)
+}
+
+fn unreadable(error: MultipartError) -> ApiError {
+    ApiError::invalid(error.body_text(), "send the form again")
+}
+
+/// The path's second parameter.
+fn path_of(params: &RawPathParams) -> &str {
+    params
+        .iter()
+        .find(|(name, _)| *name == "path")
+        .map_or("upload", |(_, path)| path)
+}
+
+/// The part of a file that was asked for.
+fn part(opened: Opened, headers: &HeaderMap, disposition: &str) -> Result<Response, ApiError> {
+    let range = ranges::read(headers)?;
+    let size = opened.size;
+    let bytes = range.of(size).ok_or_else(|| ranges::unsatisfiable(size))?;
+    let mut file = std::fs::File::from(opened.file);
+    file.seek(SeekFrom::Start(bytes.start))
+        .map_err(|_| ApiError::internal())?;
+    let length = bytes.end - bytes.start;
+    let pieces = content::of(OwnedFd::from(file));
+    // The code inside may write to it meanwhile: what was promised is what is sent.
+    let pieces = ranges::first(pieces, length);
+    Ok(ranges::answer(
+        &range,
+        bytes,
+        size,
+        disposition,
+        HttpBody::from_stream(pieces),
+    ))
+}
+
+/// What a browser is to do with it: keep it under its own name.
+fn disposition(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let plain: String = name
+        .chars()
+        .map(|letter| match letter {
+            ' '..='~' if letter != '"' && letter != '\\' => letter,
+            _ => '_',
+        })
+        .collect();
+    let encoded: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    let encoded = encoded.replace('+', "%20").replace('*', "%2A");
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
+}
+
+fn view(entry: Entry) -> FileView {
+    let modified = jiff::Timestamp::from_second(entry.modified).ok();
+    FileView {
+        name: entry.name,
+        kind: match entry.kind {
+            Kind::File => "file",
+            Kind::Directory => "directory",
+            Kind::Link => "link",
+            Kind::Other => "other",
+        },
+        size: entry.size,
+        modified_at: modified.map(|time| time.to_string()),
+    }
+}
