@@ -13,10 +13,8 @@ use std::time::Duration;
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sea_orm::sqlx::pool::PoolOptions;
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sea_orm::sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
-};
-use sea_orm::sqlx::{self, ConnectOptions, Executor};
+use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sea_orm::sqlx::{self, ConnectOptions, Connection, Executor};
 use sea_orm::{
     DatabaseConnection, DbErr, RuntimeErr, SqlxMySqlConnector, SqlxPostgresConnector,
     SqlxSqliteConnector,
@@ -47,6 +45,9 @@ impl Default for Pool {
 
 /// Each SQLite connection has a thread, so there are not as many.
 const MOST_SQLITE_READERS: u32 = 16;
+
+/// For how long a connection that answered is taken to be there. No server restarts in that time.
+const TRUSTED: Duration = Duration::from_millis(100);
 
 /// How long a SQLite writer waits for one in another process.
 const BUSY: Duration = Duration::from_secs(60);
@@ -81,6 +82,21 @@ fn options<D: sqlx::Database>(pool: &Pool) -> PoolOptions<D> {
         .max_connections(pool.max_connections.max(1))
         .max_lifetime(pool.max_lifetime)
         .acquire_timeout(pool.acquire_timeout)
+        // A file does not go away. Servers do: see `server_options`.
+        .test_before_acquire(false)
+}
+
+/// Asks a connection that has not been used for a while whether it is still there, so that a server
+/// that was restarted is found again, and one that is busy is not asked all the time.
+fn server_options<D: sqlx::Database>(pool: &Pool) -> PoolOptions<D> {
+    options::<D>(pool).before_acquire(|connection, use_of_it| {
+        Box::pin(async move {
+            if use_of_it.idle_for > TRUSTED {
+                connection.ping().await?;
+            }
+            Ok(true)
+        })
+    })
 }
 
 async fn sqlite(rest: &str, pool: &Pool) -> Result<Database, StoreError> {
@@ -131,7 +147,7 @@ fn make_file(path: &Path) -> std::io::Result<()> {
 
 async fn sqlite_in_memory(pool: &Pool) -> Result<Database, StoreError> {
     let name = "sqlite::memory:".to_owned();
-    let only = SqlitePoolOptions::new()
+    let only = options::<sqlx::Sqlite>(pool)
         .max_connections(1)
         .min_connections(1)
         .idle_timeout(None)
@@ -169,7 +185,7 @@ async fn postgres(url: &str, pool: &Pool) -> Result<Database, StoreError> {
         "postgres://{place}/{}",
         connect.get_database().unwrap_or_default()
     );
-    let pool: PgPoolOptions = options(pool);
+    let pool: PgPoolOptions = server_options(pool);
     let connected = pool.connect_with(connect).await;
     let connection = SqlxPostgresConnector::from_sqlx_postgres_pool(
         connected.map_err(|error| unopened(error, &name))?,
@@ -193,7 +209,7 @@ async fn mysql(url: &str, pool: &Pool) -> Result<Database, StoreError> {
         "mysql://{place}/{}",
         connect.get_database().unwrap_or_default()
     );
-    let pool: MySqlPoolOptions = options(pool);
+    let pool: MySqlPoolOptions = server_options(pool);
     let connected = pool
         .after_connect(|connection, _| {
             Box::pin(async move {

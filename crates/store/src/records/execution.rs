@@ -6,10 +6,7 @@
 use jiff::Timestamp;
 use sandbox_model::{Execution, ExecutionId, ExecutionStatus, Language, SessionId};
 use sea_orm::sea_query::Expr;
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect, Select,
-};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
 use super::count::{self, Counted};
 use super::error::{Fault, StoreError};
@@ -74,12 +71,16 @@ pub(super) async fn replace(
         kind: KIND,
         id: &row.id,
     };
-    let mut active = row.clone().into_active_model().reset_all();
-    for heard in [Column::LastHeartbeatAt, Column::HeardAt, Column::Progress] {
-        active.not_set(heard);
-    }
+    let read = Model::of(&current.value, current.version)?;
+    // What was heard since stays.
+    let row = Model {
+        last_heartbeat_at: read.last_heartbeat_at,
+        heard_at: read.heard_at,
+        progress: read.progress.clone(),
+        ..row.clone()
+    };
     let updated = VERSIONED
-        .replacement(active, &row.id, current.version)
+        .change(read, row)
         // What its numbers depend on is as it was read, or they would be wrong.
         .filter(Column::SessionId.eq(current.value.session_id.as_str()))
         .filter(Column::Status.eq(current.value.status.as_str()))

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use sandbox_model::{NodeId, Session, SessionId, SessionMode, SessionStatus, TemplateId};
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder,
-    QuerySelect, Select, UpdateMany,
-};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select, UpdateMany};
 
 use super::activity;
 use super::count::{self, Counted};
@@ -72,26 +69,29 @@ impl SessionFilter {
     }
 }
 
-/// Puts `row` in the place of what was read. What touches write is theirs.
-fn replacement(row: &Model, current: &Stored<Session>) -> UpdateMany<Entity> {
-    let used = activity::later(Column::LastActivityAt, row.last_activity_at);
-    let mut active = row.clone().into_active_model().reset_all();
-    active.not_set(Column::LastActivityAt);
-    if row.expires_at == micros(current.value.expires_at) {
-        active.not_set(Column::ExpiresAt);
+/// Makes `row` of what was read. What touches write is theirs, and changes only if it is meant to.
+fn change(row: &Model, current: &Stored<Session>) -> Result<UpdateMany<Entity>, StoreError> {
+    let read = Model::of(&current.value, current.version)?;
+    let (read_use, new_use) = (read.last_activity_at, row.last_activity_at);
+    let row = Model {
+        last_activity_at: read_use,
+        ..row.clone()
+    };
+    let mut update = VERSIONED.change(read, row);
+    if new_use != read_use {
+        let used = activity::later(Column::LastActivityAt, new_use);
+        update = update.col_expr(Column::LastActivityAt, used);
     }
     let agent = match &current.value.agent_id {
         Some(agent) => Column::AgentId.eq(agent.as_str()),
         None => Column::AgentId.is_null(),
     };
-    VERSIONED
-        .replacement(active, &row.id, current.version)
-        .col_expr(Column::LastActivityAt, used)
+    Ok(update
         // What its numbers depend on is as it was read, or they would be wrong.
         .filter(Column::TemplateId.eq(current.value.template_id.as_str()))
         .filter(Column::Status.eq(current.value.status.as_str()))
         .filter(Column::NodeId.eq(current.value.node_id.as_str()))
-        .filter(agent)
+        .filter(agent))
 }
 
 impl Records {
@@ -157,9 +157,9 @@ impl Records {
             id: &row.template_id,
         };
         named.stays(&row.id)?;
+        let update = &change(row, current)?;
         self.write(|step| async move {
-            let update = replacement(row, current);
-            match update.exec(&step).await.map_err(Fault::from) {
+            match update.clone().exec(&step).await.map_err(Fault::from) {
                 Ok(updated) if updated.rows_affected == 1 => {}
                 Ok(_) => return Err(VERSIONED.refusal::<Entity>(&step, named).await?.into()),
                 Err(fault) if fault.is_broken_reference() => return Err(template.missing().into()),

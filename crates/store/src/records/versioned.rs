@@ -1,8 +1,8 @@
 //! Rows with a version: adding them, and replacing them if nobody else did.
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, QueryFilter,
-    QuerySelect, UpdateMany,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, ModelTrait,
+    QueryFilter, QuerySelect, UpdateMany,
 };
 
 use super::error::{Fault, StoreError};
@@ -76,7 +76,7 @@ impl<C: ColumnTrait> Versioned<C> {
     pub(super) async fn replace<A>(
         &self,
         connection: &impl ConnectionTrait,
-        row: A,
+        mut row: A,
         id: &str,
         expected: i64,
     ) -> Result<bool, Fault>
@@ -84,8 +84,15 @@ impl<C: ColumnTrait> Versioned<C> {
         A: ActiveModelTrait,
         A::Entity: EntityTrait<Column = C>,
     {
-        let update = self.replacement(row, id, expected);
-        Ok(update.exec(connection).await?.rows_affected == 1)
+        row.not_set(self.id);
+        row.set(self.version, (expected + 1).into());
+        let updated = A::Entity::update_many()
+            .set(row)
+            .filter(self.id.eq(id))
+            .filter(self.version.eq(expected))
+            .exec(connection)
+            .await?;
+        Ok(updated.rows_affected == 1)
     }
 
     /// Why a row was not replaced.
@@ -107,22 +114,24 @@ impl<C: ColumnTrait> Versioned<C> {
         })
     }
 
-    /// The statement that does, for who has something to add.
-    pub(super) fn replacement<A>(
-        &self,
-        mut row: A,
-        id: &str,
-        expected: i64,
-    ) -> UpdateMany<A::Entity>
+    /// The statement that makes `after` of a row that was read as `before`, if it still has the
+    /// version it had then. Only what differs is written: an index of what stays is left alone.
+    pub(super) fn change<M, A>(&self, before: M, after: M) -> UpdateMany<M::Entity>
     where
-        A: ActiveModelTrait,
-        A::Entity: EntityTrait<Column = C>,
+        M: ModelTrait + IntoActiveModel<A>,
+        M::Entity: EntityTrait<Column = C>,
+        A: ActiveModelTrait<Entity = M::Entity>,
     {
-        row.not_set(self.id);
-        row.set(self.version, (expected + 1).into());
-        A::Entity::update_many()
-            .set(row)
-            .filter(self.id.eq(id))
-            .filter(self.version.eq(expected))
+        let mut change = A::default();
+        for column in C::iter() {
+            let value = after.get(column);
+            if value != before.get(column) {
+                change.set(column, value);
+            }
+        }
+        M::Entity::update_many()
+            .set(change)
+            .filter(self.id.eq(before.get(self.id)))
+            .filter(self.version.eq(before.get(self.version)))
     }
 }
