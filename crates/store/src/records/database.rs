@@ -7,12 +7,11 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::Duration;
 
-use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sea_orm::sqlx::mysql::MySqlPoolOptions;
 use sea_orm::sqlx::pool::PoolOptions;
-use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sea_orm::sqlx::postgres::PgPoolOptions;
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sea_orm::sqlx::{self, ConnectOptions, Connection, Executor};
 use sea_orm::{
@@ -20,6 +19,7 @@ use sea_orm::{
     SqlxSqliteConnector,
 };
 
+use super::address::{self, Address};
 use super::error::{Cause, Fault, StoreError};
 
 /// How many connections there may be, and for how long.
@@ -45,6 +45,9 @@ impl Default for Pool {
 
 /// Each SQLite connection has a thread, so there are not as many.
 const MOST_SQLITE_READERS: u32 = 16;
+
+/// How long a server may take to answer for the first time.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
 
 /// For how long a connection that answered is taken to be there. No server restarts in that time.
 const TRUSTED: Duration = Duration::from_millis(100);
@@ -172,24 +175,11 @@ fn sqlite_options() -> SqliteConnectOptions {
 }
 
 async fn postgres(url: &str, pool: &Pool) -> Result<Database, StoreError> {
-    // The parser's error may quote the URL, and with it the password.
-    let connect = PgConnectOptions::from_str(url)
-        .map_err(|_| StoreError::BadUrl("that is no PostgreSQL URL"))?
-        .application_name("sandbox")
-        .disable_statement_logging();
-    let place = match connect.get_socket() {
-        Some(socket) => socket.display().to_string(),
-        None => format!("{}:{}", connect.get_host(), connect.get_port()),
-    };
-    let name = format!(
-        "postgres://{place}/{}",
-        connect.get_database().unwrap_or_default()
-    );
-    let pool: PgPoolOptions = server_options(pool);
-    let connected = pool.connect_with(connect).await;
-    let connection = SqlxPostgresConnector::from_sqlx_postgres_pool(
-        connected.map_err(|error| unopened(error, &name))?,
-    );
+    let Address { name, connect } = address::postgres(url)?;
+    see_it_answer(&connect, &name, pool).await?;
+    let options: PgPoolOptions = server_options(pool);
+    let connection = options.connect_lazy_with(connect);
+    let connection = SqlxPostgresConnector::from_sqlx_postgres_pool(connection);
     Ok(Database {
         reader: connection.clone(),
         writer: connection,
@@ -198,19 +188,10 @@ async fn postgres(url: &str, pool: &Pool) -> Result<Database, StoreError> {
 }
 
 async fn mysql(url: &str, pool: &Pool) -> Result<Database, StoreError> {
-    let connect = MySqlConnectOptions::from_str(url)
-        .map_err(|_| StoreError::BadUrl("that is no MySQL URL"))?
-        .disable_statement_logging();
-    let place = match connect.get_socket() {
-        Some(socket) => socket.display().to_string(),
-        None => format!("{}:{}", connect.get_host(), connect.get_port()),
-    };
-    let name = format!(
-        "mysql://{place}/{}",
-        connect.get_database().unwrap_or_default()
-    );
-    let pool: MySqlPoolOptions = server_options(pool);
-    let connected = pool
+    let Address { name, connect } = address::mysql(url)?;
+    see_it_answer(&connect, &name, pool).await?;
+    let options: MySqlPoolOptions = server_options(pool);
+    let connection = options
         .after_connect(|connection, _| {
             Box::pin(async move {
                 // As PostgreSQL does: a statement sees what is committed, and no gap is locked.
@@ -222,16 +203,37 @@ async fn mysql(url: &str, pool: &Pool) -> Result<Database, StoreError> {
                 Ok(())
             })
         })
-        .connect_with(connect)
-        .await;
-    let connection = SqlxMySqlConnector::from_sqlx_mysql_pool(
-        connected.map_err(|error| unopened(error, &name))?,
-    );
+        .connect_lazy_with(connect);
+    let connection = SqlxMySqlConnector::from_sqlx_mysql_pool(connection);
     Ok(Database {
         reader: connection.clone(),
         writer: connection,
         name,
     })
+}
+
+/// Connects once. A pool would try a server that is not there again and again until its patience
+/// ends, and then say no more than that.
+async fn see_it_answer<O: ConnectOptions>(
+    connect: &O,
+    name: &str,
+    pool: &Pool,
+) -> Result<(), StoreError>
+where
+    O::Connection: Sized,
+{
+    let patience = FIRST_ANSWER.min(pool.acquire_timeout);
+    match tokio::time::timeout(patience, connect.connect()).await {
+        Ok(Ok(connection)) => connection
+            .close()
+            .await
+            .map_err(|error| unopened(error, name)),
+        Ok(Err(error)) => Err(unopened(error, name)),
+        Err(_) => Err(StoreError::Unavailable {
+            database: name.to_owned(),
+            source: Cause::new(format!("no answer within {patience:?}")),
+        }),
+    }
 }
 
 fn unopened(error: sqlx::Error, name: &str) -> StoreError {

@@ -9,6 +9,7 @@
 //! Lists come newest first, in pages; what a page costs does not grow with what is kept.
 
 mod activity;
+mod address;
 mod api_key;
 mod artifact;
 mod audit;
@@ -77,7 +78,11 @@ impl Records {
     /// `url` is `sqlite:PATH`, `sqlite::memory:`, `postgres://…` or `mysql://…`. A SQLite file is
     /// made where there is none, for its owner's eyes only; its directory is not. Servers that
     /// start at the same time on one database wait for each other. What a PostgreSQL URL leaves out
-    /// is taken from where its own clients take it: `PGPASSWORD` and its kin, `~/.pgpass`.
+    /// is taken from where its own clients take it: `PGPASSWORD` and its kin, `~/.pgpass`. Whether
+    /// the way there is encrypted is `?sslmode=…` for PostgreSQL and `?ssl-mode=…` for MySQL.
+    ///
+    /// A server that is not there is told at once, and one that does not answer within five
+    /// seconds, or within the pool's patience where that is shorter.
     pub async fn open(url: &str, pool: &Pool) -> Result<Records, StoreError> {
         let statements = Arc::new(AtomicU64::new(0));
         let mut database = database::Database::open(url, pool).await?;

@@ -1,8 +1,10 @@
 //! Opening a database, losing it, and finding it again.
 
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use sandbox_model::Failure;
 use sandbox_store::Records;
 use sandbox_store::records::{Pool, StoreError};
 
@@ -103,6 +105,56 @@ async fn a_postgres_that_was_killed_is_found_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mariadb_that_was_killed_is_found_again() {
     a_server_that_was_killed_is_found_again(Kind::MariaDb).await;
+}
+
+/// Where nobody listens: the port was somebody's a moment ago.
+fn nobodys_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[tokio::test]
+async fn a_database_that_is_down_is_told_at_once() {
+    for scheme in ["postgres", "mysql"] {
+        let port = nobodys_port();
+        let url = format!("{scheme}://ada:s3cr3t-of-the-test@127.0.0.1:{port}/records");
+        let begun = Instant::now();
+        let error = Records::open(&url, &Pool::default()).await.unwrap_err();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{error:?}");
+        no_secrets(&error, "s3cr3t-of-the-test");
+        let text = format!("the database {scheme}://127.0.0.1:{port}/records does not answer");
+        assert_eq!(error.to_string(), text);
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("refused"), "{cause}");
+        assert!(error.hint().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_says_nothing_is_not_waited_for() {
+    // The kernel takes the connection; nobody ever speaks on it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    for scheme in ["postgres", "mysql"] {
+        let url = format!("{scheme}://ada:s3cr3t-of-the-test@127.0.0.1:{port}/records");
+        let begun = Instant::now();
+        let error = Records::open(&url, &impatient()).await.unwrap_err();
+        assert!(begun.elapsed() < Duration::from_secs(4), "{error:?}");
+        no_secrets(&error, "s3cr3t-of-the-test");
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(cause, "no answer within 2s");
+    }
+}
+
+#[tokio::test]
+async fn a_way_that_must_be_encrypted_is_not_taken_in_the_clear() {
+    let database = database(Kind::Postgres);
+    let url = format!("{}?sslmode=require", database.url);
+    let error = Records::open(&url, &impatient()).await.unwrap_err();
+    no_secrets(&error, database.password());
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("TLS"), "{cause}");
 }
 
 #[tokio::test]
