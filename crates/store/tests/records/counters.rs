@@ -267,7 +267,22 @@ where
     }
 }
 
-async fn check_everything(records: &Records, sessions: &[Stored<Session>]) {
+pub async fn every_session(records: &Records) -> Vec<Stored<Session>> {
+    let mut sessions = Vec::new();
+    let mut request = first(200);
+    loop {
+        let everything = SessionFilter::default();
+        let page = records.sessions(&everything, &request).await.unwrap();
+        sessions.extend(page.items);
+        let Some(next) = page.next else {
+            return sessions;
+        };
+        request = first(200).after(next);
+    }
+}
+
+/// Every list has the totals that its pages add up to.
+pub async fn check_everything(records: &Records, sessions: &[Stored<Session>]) {
     let agents = [None, Some("ada".to_owned()), Some("bob".to_owned())];
     let templates: BTreeSet<_> = sessions
         .iter()
@@ -306,7 +321,7 @@ async fn check_everything(records: &Records, sessions: &[Stored<Session>]) {
 }
 
 /// What lives is counted as if somebody looked at everything.
-async fn check_what_lives(records: &Records) {
+pub async fn check_what_lives(records: &Records) {
     let mut by_status: BTreeMap<_, u64> = BTreeMap::new();
     let mut by_node: BTreeMap<_, u64> = BTreeMap::new();
     for status in SessionStatus::ALL {
@@ -315,19 +330,12 @@ async fn check_what_lives(records: &Records) {
         }
     }
     let mut executions = 0;
-    let mut request = first(200);
-    loop {
-        let everything = SessionFilter::default();
-        let page = records.sessions(&everything, &request).await.unwrap();
-        for Stored { value, .. } in page.items {
-            executions += records.live_executions(&value.id).await.unwrap().len();
-            if !value.status.is_over() {
-                *by_status.entry(value.status).or_default() += 1;
-                *by_node.entry(value.node_id).or_default() += 1;
-            }
+    for Stored { value, .. } in every_session(records).await {
+        executions += records.live_executions(&value.id).await.unwrap().len();
+        if !value.status.is_over() {
+            *by_status.entry(value.status).or_default() += 1;
+            *by_node.entry(value.node_id).or_default() += 1;
         }
-        let Some(next) = page.next else { break };
-        request = first(200).after(next);
     }
     assert_eq!(records.live_session_counts().await.unwrap(), by_status);
     let told = records.live_session_counts_by_node().await.unwrap();

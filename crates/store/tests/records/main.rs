@@ -5,6 +5,7 @@ mod activity;
 mod artifacts;
 mod counters;
 mod databases;
+mod faults;
 mod lists;
 mod opening;
 mod records;

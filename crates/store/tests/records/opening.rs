@@ -52,7 +52,7 @@ fn no_secrets(error: &StoreError, password: &str) {
 }
 
 /// What waits for a database that does not come must not wait long here.
-fn impatient() -> Pool {
+pub fn impatient() -> Pool {
     Pool {
         acquire_timeout: Duration::from_secs(2),
         ..pool()
