@@ -2,7 +2,8 @@
 //!
 //! A shell is given its code as an argument. For the others there is a small program of ours, started by
 //! the interpreter, that waits for the code on the channel, runs it, and answers with what its handler
-//! returned. It waits, so an interpreter can be started before there is code for it.
+//! returned. It waits, so an interpreter can be started before there is code for it. A handler that is a
+//! generator reports its progress by what it yields: nothing has to be imported or planted for that.
 
 use std::ffi::OsString;
 

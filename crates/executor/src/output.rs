@@ -17,13 +17,15 @@ pub(crate) const KEPT: usize = 1 << 20;
 /// How much is told at once.
 const PART: usize = 16 << 10;
 
-/// Both streams of a program.
+/// Both streams of a program, and how far it says to be.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     stdout: RefCell<Output>,
     stderr: RefCell<Output>,
     /// There is more of either.
     pub(crate) more: Notify,
+    /// Its last word on its progress, as JSON text.
+    pub(crate) progress: RefCell<Option<String>>,
 }
 
 /// What was kept of a stream.

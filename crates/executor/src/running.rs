@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::execution::{Ending, Happening, Outcome, Request, Stream};
 use crate::language::Start;
 use crate::output::Printed;
-use crate::streams::Ours;
+use crate::streams::{Ours, Said};
 
 /// How long what was printed may take to arrive after everything that prints is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -77,7 +77,15 @@ impl Course<'_> {
                 if let Some(message) = &start.message {
                     channel.send(message).await?;
                 }
-                Ok::<_, io::Error>(channel.receive().await)
+                loop {
+                    match channel.receive().await {
+                        Some(Said::Progress(text)) => {
+                            *self.printed.progress.borrow_mut() = Some(text)
+                        }
+                        Some(Said::Result(text)) => return Ok(Some(text)),
+                        None => return Ok::<_, io::Error>(None),
+                    }
+                }
             };
             let feeding = async {
                 let _ = input.write_all(&start.input).await;
@@ -167,7 +175,7 @@ impl Course<'_> {
         let (ending, error) = match end {
             End::Itself(status, _) => {
                 result.exit_code = exit_code(status);
-                result.return_value = answer.filter(|text| is_json(text));
+                result.return_value = answer;
                 (Ending::Finished, None)
             }
             End::Failed(error) => (Ending::Crashed, Some(error.to_string())),
@@ -206,7 +214,10 @@ pub(crate) async fn follow(
     loop {
         tokio::select! {
             biased;
-            _ = heartbeat.tick() => tell(Happening::Heartbeat { progress: None }).await,
+            _ = heartbeat.tick() => {
+                let progress = printed.progress.borrow().clone();
+                tell(Happening::Heartbeat { progress }).await;
+            }
             () = printed.more.notified(), if request.stream => tell_rest(printed, tell).await,
         }
     }
@@ -272,10 +283,6 @@ fn exit_code(status: Status) -> i32 {
         // As shells have it.
         Status::Signalled(signal) => 128 + signal,
     }
-}
-
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 fn append(stderr: &mut String, line: &str) {

@@ -13,6 +13,18 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 /// The longest result that is taken.
 const LONGEST: usize = 1 << 20;
 
+/// The longest word on its progress that is taken.
+const LONGEST_PROGRESS: usize = 4 << 10;
+
+/// What a program says on its channel.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// How far it is, as JSON text.
+    Progress(String),
+    /// What its handler returned, as JSON text.
+    Result(String),
+}
+
 /// Our ends.
 #[derive(Debug)]
 pub(crate) struct Ours {
@@ -31,7 +43,8 @@ pub(crate) struct Theirs {
     channel: OwnedFd,
 }
 
-/// Our end of the channel: messages with their length before them.
+/// Our end of the channel: messages with their length before them. What the program sends begins with a
+/// letter that says what it is.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
@@ -89,14 +102,29 @@ impl Channel {
         self.stream.write_all(message).await
     }
 
-    /// The next message; none when the program closed its end without one, or sent nonsense.
-    pub(crate) async fn receive(&mut self) -> Option<String> {
-        let length = usize::try_from(self.stream.read_u32().await.ok()?).ok()?;
-        if length > LONGEST {
-            return None;
+    /// What the program says next; nothing when it closed its end, or sent nonsense.
+    pub(crate) async fn receive(&mut self) -> Option<Said> {
+        loop {
+            let length = usize::try_from(self.stream.read_u32().await.ok()?).ok()?;
+            if length > 1 + LONGEST {
+                return None;
+            }
+            let mut message = vec![0; length];
+            self.stream.read_exact(&mut message).await.ok()?;
+            let message = String::from_utf8(message).ok()?;
+            let (what, text) = message.split_at_checked(1)?;
+            match what {
+                _ if !is_json(text) => return None,
+                // Nobody needs to know it so exactly.
+                "p" if text.len() > LONGEST_PROGRESS => {}
+                "p" => return Some(Said::Progress(text.to_owned())),
+                "r" => return Some(Said::Result(text.to_owned())),
+                _ => return None,
+            }
         }
-        let mut message = vec![0; length];
-        self.stream.read_exact(&mut message).await.ok()?;
-        String::from_utf8(message).ok()
     }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sandbox_executor::protocol::{Answer, Ask, Question, Reply};
 use sandbox_executor::{Ending, Happening, Link, Outcome, Request, Stream};
 use sandbox_model::execution::Language::{self, Javascript, Python, Shell};
-use session::{on_a_line, request, upload};
+use session::{on_a_line, request, returned, upload};
 
 /// What was told of one execution.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ struct Told {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     parts: usize,
-    heartbeats: usize,
+    heartbeats: Vec<Option<String>>,
 }
 
 fn streamed(language: Language, code: &str) -> Request {
@@ -52,7 +52,7 @@ async fn hear(link: &Link) -> (Told, Outcome) {
                     Stream::Stderr => told.stderr.extend(bytes),
                 }
             }
-            Happening::Heartbeat { .. } => told.heartbeats += 1,
+            Happening::Heartbeat { progress } => told.heartbeats.push(progress),
             Happening::Outcome(outcome) => return (told, *outcome),
         }
     }
@@ -198,9 +198,9 @@ fn streams_that_end_early_or_late_do_not_matter() {
 fn one_that_goes_on_is_told_to() {
     on_a_line(async |link| {
         let (told, outcome) = run(link, request(Shell, "sleep 5.5")).await;
-        assert_eq!(told.heartbeats, 1, "{outcome:?}");
+        assert_eq!(told.heartbeats, [None], "{outcome:?}");
         let (told, _) = run(link, request(Shell, "sleep 0.1")).await;
-        assert_eq!(told.heartbeats, 0);
+        assert!(told.heartbeats.is_empty());
     });
 }
 
@@ -214,5 +214,75 @@ fn one_that_is_ended_was_told_of_until_then() {
         let (told, outcome) = run(link, asked).await;
         assert_eq!(told.stdout, b"here\n");
         assert_eq!(outcome.ending, Ending::TimedOut);
+    });
+}
+
+#[test]
+fn what_a_handler_yields_is_how_far_it_is() {
+    let python = "import time\ndef handler(event):\n    yield {'done': 1}\n    yield ['half', event]\n    \
+                  time.sleep(5.5)\n    yield 3\n    return 'all'";
+    let javascript = "function* handler(event) { yield 1; yield ['half', event]; \
+                      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5500); return 'all'; }";
+    on_a_line(async |link| {
+        for (language, code) in [(Python, python), (Javascript, javascript)] {
+            let (told, outcome) = run(link, request(language, code)).await;
+            assert_eq!(
+                told.heartbeats,
+                [Some("[\"half\",{}]".to_owned())],
+                "{outcome:?}"
+            );
+            assert_eq!(returned(&outcome), serde_json::json!("all"));
+        }
+    });
+}
+
+#[test]
+fn a_handler_that_only_returns_a_generator_has_no_result() {
+    on_a_line(async |link| {
+        let code = "def handler(event):\n    return (n for n in range(3))";
+        let (_, outcome) = run(link, request(Python, code)).await;
+        assert_eq!(
+            (outcome.result.exit_code, &outcome.result.return_value),
+            (1, &None)
+        );
+        let later = "async function* handler() { yield 1; await null; return 2; }";
+        let (_, outcome) = run(link, request(Javascript, later)).await;
+        assert_eq!(returned(&outcome), serde_json::json!(2));
+        let talks = "def handler(event):\n    yield 'x' * 10_000\n    return 1";
+        let (_, outcome) = run(link, request(Python, talks)).await;
+        assert_eq!(returned(&outcome), serde_json::json!(1));
+        let fails = "def handler(event):\n    yield 1\n    raise ValueError('no')";
+        let (_, outcome) = run(link, request(Python, fails)).await;
+        assert!(
+            outcome.result.stderr.contains("ValueError: no"),
+            "{outcome:?}"
+        );
+    });
+}
+
+#[test]
+fn nonsense_about_progress_harms_nobody() {
+    let say = "import os\nfor n in range(3, 100):\n    try:\n        \
+               if os.readlink(f'/proc/self/fd/{n}').startswith('socket'): channel = n\n    except OSError: pass\n\
+               def say(b): os.write(channel, len(b).to_bytes(4, 'big') + b)\n";
+    on_a_line(async |link| {
+        for nonsense in [
+            "say(b'p' + b'1' * 5000)",
+            "say(b'x1')",
+            "say(b'pno')",
+            "say(b'')",
+            "say(b'p\\xff')",
+            "os.write(channel, b'\\xff' * 4)",
+            "os.close(channel)",
+        ] {
+            let code = format!("{say}{nonsense}\nprint('on')");
+            let (_, outcome) = run(link, request(Python, &code)).await;
+            assert_eq!(outcome.result.stdout, "on\n", "{nonsense}: {outcome:?}");
+            assert_eq!(outcome.result.return_value, None, "{nonsense}");
+        }
+        let floods =
+            format!("{say}for n in range(200_000): say(b'p%d' % n)\ndef handler(event): return 1");
+        let (_, outcome) = run(link, request(Python, &floods)).await;
+        assert_eq!(returned(&outcome), serde_json::json!(1));
     });
 }

@@ -15,8 +15,8 @@
     return bytes;
   };
   const { code, event } = JSON.parse(take(take(4).readUInt32BE(0)).toString());
-  const answer = (value) => {
-    const text = Buffer.from(JSON.stringify(value === undefined ? null : value));
+  const say = (what, value) => {
+    const text = Buffer.from(what + JSON.stringify(value === undefined ? null : value));
     const data = Buffer.alloc(4 + text.length);
     data.writeUInt32BE(text.length, 0);
     text.copy(data, 4);
@@ -28,5 +28,15 @@
   vm.runInThisContext(code, { filename: '<execution>' });
   const named = vm.runInThisContext("typeof handler === 'undefined' ? undefined : handler");
   const handler = named || globalThis.module.exports.handler;
-  if (typeof handler === 'function') Promise.resolve(handler(event)).then(answer);
+  const run = async () => {
+    if (!/GeneratorFunction$/.test(handler.constructor.name)) return handler(event);
+    // What a handler yields is how far it is; what it returns is its result.
+    const steps = handler(event);
+    for (;;) {
+      const { value, done } = await steps.next();
+      if (done) return value;
+      say('p', value);
+    }
+  };
+  if (typeof handler === 'function') run().then((value) => say('r', value));
 }

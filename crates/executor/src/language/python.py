@@ -37,8 +37,8 @@ def main():
 
         linecache.cache[name] = (len(code), None, code.splitlines(True), name)
 
-    def answer(value):
-        text = encode(value).encode()
+    def say(what, value):
+        text = what + encode(value).encode()
         data = len(text).to_bytes(4, "big") + text
         while data:
             data = data[os.write(channel, data):]
@@ -71,11 +71,22 @@ def main():
 
             return json.dumps(value, allow_nan=False)
 
+    def progress(steps):
+        # What a handler yields is how far it is; what it returns is its result.
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                return end.value
+            say(b"p", step)
+
     def run():
         exec(compile(code, name, "exec", dont_inherit=True), scope)
         handler = scope.get("handler")
         if callable(handler):
             value = handler(event)
+            if getattr(getattr(handler, "__code__", None), "co_flags", 0) & 0x20:
+                value = progress(value)
             if hasattr(value, "__await__"):
                 import asyncio
 
@@ -83,7 +94,7 @@ def main():
                     return await value
 
                 value = asyncio.run(wait(value))
-            answer(value)
+            say(b"r", value)
 
     def explain(kind, error, trace):
         lines()
