@@ -13,11 +13,12 @@ use std::time::Instant;
 
 use rustix::event::{Timespec, epoll};
 use rustix::process::{Pid, Signal};
+use sandbox_linux::cgroup;
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
 use sandbox_linux::message;
 use serde::{Deserialize, Serialize};
 
-use crate::accounting::Accounting;
+use crate::accounting::{Accounting, unlinked};
 use crate::keeper::Kept;
 use crate::processes;
 
@@ -199,7 +200,17 @@ impl Account {
         if time.is_some() && time == self.time {
             return self.accounting.skip(self.last);
         }
-        let used = self.accounting.look();
+        let (keeper, group) = (self.keeper, clock.and_then(|clock| clock.parent()));
+        let inside = || match group {
+            Some(group) => cgroup::processes(group),
+            None => processes::tree(keeper)
+                .iter()
+                .map(|stat| stat.pid)
+                .collect(),
+        };
+        let used = self
+            .accounting
+            .look(|| unlinked::space(inside().into_iter()));
         self.time = time;
         let most = self.accounting.most();
         // Who is over the limit may run to free space. But every one that is caught growing has grown a

@@ -3,6 +3,7 @@
 //! What cannot be counted is too much: a limit that could be evaded by hiding would be none.
 
 mod space;
+pub(crate) mod unlinked;
 
 use std::io;
 use std::path::PathBuf;
@@ -39,14 +40,15 @@ impl Accounting {
 
     /// Looks; the bytes used, if they are too many. More than any disk has where they cannot be told.
     pub(crate) fn check(&mut self) -> Option<u64> {
-        let used = self.look();
+        let used = self.look(|| 0);
         (used > self.most).then_some(used)
     }
 
-    /// Looks; the bytes used.
-    pub(crate) fn look(&mut self) -> u64 {
+    /// Looks; the bytes used, and those that `beside` finds.
+    pub(crate) fn look(&mut self, beside: impl FnOnce() -> u64) -> u64 {
         let started = Instant::now();
         let used = used(&self.places).unwrap_or(u64::MAX);
+        let used = used.saturating_add(beside());
         self.next = Instant::now() + pause(self.most.saturating_sub(used), started.elapsed());
         used
     }

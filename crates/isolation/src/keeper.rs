@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use sandbox_linux::cgroup::{Consumption, Entrance, Group};
@@ -80,7 +81,7 @@ pub struct Keeper {
     policy: Policy,
     inner: Task,
     /// Where inner sandboxes are held to a limit that the keeper is not.
-    entrance: Option<Entrance>,
+    entrance: Rc<Entrance>,
 }
 
 /// An inner sandbox that waits for its command.
@@ -96,6 +97,8 @@ pub struct Inner {
     control: OwnedFd,
     /// What it was told to run.
     command: Vec<OsString>,
+    /// How it is held.
+    entrance: Rc<Entrance>,
 }
 
 /// What became of it.
@@ -125,7 +128,7 @@ pub fn keep(
 ) -> Result<Kept, LaunchError> {
     let bounds = Bounds {
         enforcer: Enforcer::prepare(policy)?,
-        entrance: None,
+        entrance: Entrance::default(),
         enforced: LimitsEnforced::default(),
     };
     let terms = Terms {
@@ -175,7 +178,7 @@ pub fn keep_on(
         let own = [lock.as_fd(), theirs.as_fd()];
         let descriptors: Vec<_> = own
             .into_iter()
-            .chain(entrance.iter().map(AsFd::as_fd))
+            .chain(entrance.descriptors())
             .chain(passed.iter().map(AsFd::as_fd))
             .collect();
         if close_others(&descriptors).is_err() {
@@ -331,12 +334,7 @@ impl Drop for Kept {
 }
 
 impl Keeper {
-    fn new(
-        policy: &Policy,
-        task: &Task,
-        network: InnerNetwork,
-        entrance: Option<Entrance>,
-    ) -> Keeper {
+    fn new(policy: &Policy, task: &Task, network: InnerNetwork, entrance: Entrance) -> Keeper {
         let prepared = &task.prepared;
         let inner = Task {
             plan: plan::inner(&task.plan),
@@ -367,7 +365,7 @@ impl Keeper {
         Keeper {
             policy: policy.clone(),
             inner,
-            entrance,
+            entrance: Rc::new(entrance),
         }
     }
 
@@ -379,12 +377,13 @@ impl Keeper {
             namespaces |= Namespaces::NEWNET;
         }
         let made = clone(namespaces, Parent::Caller, ours, || {
-            let enter = || match &self.entrance {
+            let enter = || match self.entrance.is_some() {
                 // A namespace too, or its processes could tell that they are in a part of something.
-                Some(entrance) => entrance
+                true => self
+                    .entrance
                     .enter()
                     .and_then(|()| unshare(Namespaces::NEWCGROUP)),
-                None => Ok(()),
+                false => Ok(()),
             };
             match enter().and_then(|()| close_others(&[theirs.as_fd()])) {
                 Ok(()) => init::run(&self.inner, &theirs, None),
@@ -396,6 +395,7 @@ impl Keeper {
             init,
             control,
             command: Vec::new(),
+            entrance: self.entrance.clone(),
         };
         Ok(Ready { inner })
     }
@@ -470,14 +470,23 @@ impl Inner {
 
     /// Kills everything in it and waits until it is gone: what it has used.
     pub fn end(self) -> io::Result<Usage> {
-        self.init.kill();
-        usage::of_ended(&self.init)
+        self.entrance.unthrottled(|| {
+            self.init.kill();
+            usage::of_ended(&self.init)
+        })
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.init.kill();
-        let _ = self.init.wait();
+        // One that was waited for is told by an error here.
+        if processes::is_gone(self.init.pidfd.as_fd()) {
+            let _ = self.init.wait();
+            return;
+        }
+        self.entrance.unthrottled(|| {
+            self.init.kill();
+            let _ = self.init.wait();
+        });
     }
 }

@@ -140,8 +140,8 @@ pub fn enforceable(ground: &Ground) -> LimitsEnforced {
 #[derive(Debug)]
 pub struct Bounds {
     pub(crate) enforcer: Enforcer,
-    /// Where what the keeper starts is held to the limit of memory.
-    pub(crate) entrance: Option<Entrance>,
+    /// Where what the keeper starts is held to what the keeper is not.
+    pub(crate) entrance: Entrance,
     /// Which are.
     pub enforced: LimitsEnforced,
 }
@@ -155,19 +155,20 @@ impl Bounds {
     pub fn on(ground: &Ground, name: &str, limits: &Limits) -> Bounds {
         let wanted = groupable(limits).into_iter().map(|(limit, ..)| limit);
         let mut group = ground.group(name).ok();
-        let mut entrance = None;
+        let mut entrance = Entrance::default();
         let mut held = Vec::new();
         for limit in wanted {
             let Some(group) = &mut group else { break };
             let holds = match limit {
                 Limit::Memory(most) => {
-                    entrance = group.divide(limit).ok();
                     let all = Limit::Memory(most.saturating_add(KEEPERS_OWN));
-                    entrance.is_some() && group.limit(all).is_ok()
+                    let divided = group.divide(limit, &mut entrance);
+                    divided.and_then(|()| group.limit(all))
                 }
-                limit => group.limit(limit).is_ok(),
+                Limit::Cpu(_) => group.divide(limit, &mut entrance),
+                Limit::Pids(_) => group.limit(limit),
             };
-            held.extend(holds.then_some(limit));
+            held.extend(holds.is_ok().then_some(limit));
         }
         let mut own = Vec::new();
         let counted = limits.pids.filter(|most| {

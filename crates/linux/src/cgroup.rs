@@ -14,7 +14,7 @@ mod state;
 
 pub use ground::Ground;
 pub use parts::Entrance;
-pub use state::Consumption;
+pub use state::{Consumption, processes};
 
 /// A limit, as the kernel counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -185,6 +185,58 @@ fn processors_are_shared_out() {
 }
 
 #[test]
+fn a_session_whose_processors_are_busy_answers_and_ends_its_executions_in_time() {
+    served(async |_, local, _| {
+        let half = with('a', |resources| resources.cpu = Cpu(500));
+        let line = local.raise(half).await.unwrap().line;
+        let busy = "for i in $(seq 40); do while :; do :; done & done; wait";
+        let busy = Request {
+            timeout_seconds: 3,
+            ..request(Language::Shell, busy)
+        };
+        let begin = Instant::now();
+        let running = tokio::spawn({
+            let line = line.clone();
+            async move { line.execute(busy, || {}).await.unwrap() }
+        });
+        let mut answers = Vec::new();
+        while !running.is_finished() {
+            let asked = Instant::now();
+            line.ask(Ask::Ping).await.unwrap();
+            answers.push(asked.elapsed());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(running.await.unwrap().ending, Ending::TimedOut);
+        let late = begin.elapsed() - Duration::from_secs(3);
+        assert!(late < Duration::from_millis(600), "{late:?}");
+        answers.sort();
+        let median = answers[answers.len() / 2];
+        assert!(median < Duration::from_millis(20), "{median:?}");
+    });
+}
+
+#[test]
+fn files_without_a_name_fill_the_disk_too() {
+    served(async |_, local, _| {
+        let small = with('a', |resources| resources.disk = Quantity(64 << 20));
+        let line = local.raise(small).await.unwrap().line;
+        let code = "import os, time
+held = []
+for number in range(100):
+    file = open(str(number), 'wb')
+    os.unlink(str(number))
+    file.write(bytes(8 << 20))
+    file.flush()
+    held.append(file)
+time.sleep(1000)";
+        let outcome = line.execute(request(Language::Python, code), || {}).await;
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        answers(&line).await;
+    });
+}
+
+#[test]
 fn what_fills_the_disk_is_killed_and_may_be_removed() {
     served(async |_, local, _| {
         let small = with('a', |resources| resources.disk = Quantity(64 << 20));

@@ -22,6 +22,9 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
+/// What even an empty file counts for: of inodes a filesystem has a number, too.
+const LEAST: u64 = 1 << 10;
+
 /// The most directories that are held open at once.
 const HELD: usize = 400;
 
@@ -92,7 +95,7 @@ impl Count {
                 && !is_directory
                 && !self.seen.insert((found.st_dev, found.st_ino));
             if !again {
-                self.total += found.st_blocks as u64 * 512;
+                self.total += (found.st_blocks as u64 * 512).max(LEAST);
             }
             if is_directory {
                 let above = directory.clone();
@@ -147,6 +150,15 @@ mod tests {
             .set_len(1 << 40)
             .unwrap();
         assert!(space(directory.path()).unwrap() < 2 << 20);
+    }
+
+    #[test]
+    fn empty_files_are_not_for_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            fs::write(directory.path().join(number.to_string()), "").unwrap();
+        }
+        assert!(space(directory.path()).unwrap() >= 100 * LEAST);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Dividing a group between whoever keeps it and those it starts.
 //!
 //! A limit of memory is kept by killing, and the kernel may choose anybody in the group, above all when
-//! what used it up is no process but files in memory. So the one who must stay is not in that part of it.
+//! what used it up is no process but files in memory; one of processors by making everybody wait. So the
+//! one who must stay, and answer, is not in the part of the group that these hold for.
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use super::{Group, Limit, Version, delegate, set};
 
@@ -16,46 +18,130 @@ pub(super) const KEEPER: &str = "keeper";
 const STARTED: &str = "started";
 
 /// The way into a part of a group, for a process that holds it. It works behind every wall.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Entrance {
-    processes: OwnedFd,
+    /// In each hierarchy that has such a part.
+    processes: Vec<OwnedFd>,
+    valve: Option<Valve>,
+}
+
+/// Where the limit of processors is set.
+#[derive(Debug)]
+struct Valve {
+    file: OwnedFd,
+    open: &'static str,
+    held: String,
 }
 
 impl Group {
-    /// Makes a part of it that is held to `limit`, and gives back the way in. Who is placed in the group
-    /// is not in that part.
-    pub fn divide(&mut self, limit: Limit) -> io::Result<Entrance> {
+    /// Makes a part of it that is held to `limit`, and adds the way there to `entrance`. Who is placed in
+    /// the group is not in that part.
+    pub fn divide(&mut self, limit: Limit, entrance: &mut Entrance) -> io::Result<()> {
         let (directory, version) = self.holder(limit)?;
         let directory = directory.to_owned();
         let started = directory.join(STARTED);
+        let is_new = !self.parts.contains(&started);
+        if is_new {
+            self.add_part(&started)?;
+            if version == Version::V2 {
+                self.add_part(&directory.join(KEEPER))?;
+            }
+        }
         if version == Version::V2 {
-            let keeper = directory.join(KEEPER);
-            fs::create_dir(&keeper)?;
-            self.parts.push(keeper);
             delegate(&directory, limit.controller());
         }
-        fs::create_dir(&started)?;
-        self.parts.push(started.clone());
         set(&started, version, limit)?;
-        let processes = OpenOptions::new()
-            .write(true)
-            .open(started.join("cgroup.procs"))?;
-        Ok(Entrance {
-            processes: processes.into(),
-        })
+        let open = |file: &str| OpenOptions::new().write(true).open(started.join(file));
+        if is_new {
+            entrance.processes.push(open("cgroup.procs")?.into());
+        }
+        if let (Limit::Cpu(_), Some((file, held, _))) = (limit, limit.settings(version).pop()) {
+            entrance.valve = Some(Valve {
+                file: open(file)?.into(),
+                open: match version {
+                    Version::V1 => "-1",
+                    Version::V2 => "max",
+                },
+                held,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_part(&mut self, part: &Path) -> io::Result<()> {
+        fs::create_dir(part)?;
+        self.parts.push(part.to_owned());
+        Ok(())
     }
 }
 
 impl Entrance {
     /// Takes the calling process in.
     pub fn enter(&self) -> io::Result<()> {
-        rustix::io::write(&self.processes, b"0")?;
+        for processes in &self.processes {
+            rustix::io::write(processes, b"0")?;
+        }
         Ok(())
+    }
+
+    /// Does `work` while processors are not limited in there. Who is killed has a way to go to its end, and
+    /// many of them at once, in a part that has used up its share, take seconds for it.
+    pub fn unthrottled<T>(&self, work: impl FnOnce() -> T) -> T {
+        let turn = |to: fn(&Valve) -> &str| {
+            if let Some(valve) = &self.valve {
+                // It was written to before, and the value is one that it takes.
+                let _ = rustix::io::pwrite(&valve.file, to(valve).as_bytes(), 0);
+            }
+        };
+        turn(|valve| valve.open);
+        let done = work();
+        turn(|valve| &valve.held);
+        done
+    }
+
+    /// Does it lead anywhere?
+    pub fn is_some(&self) -> bool {
+        !self.processes.is_empty()
+    }
+
+    /// What it is made of.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let valve = self.valve.iter().map(|valve| &valve.file);
+        self.processes.iter().chain(valve).map(AsFd::as_fd)
     }
 }
 
-impl std::os::fd::AsFd for Entrance {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.processes.as_fd()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::Ground;
+    use crate::clone::{Namespaces, Parent, clone};
+
+    #[test]
+    fn who_enters_is_held_and_who_keeps_it_is_not() {
+        let name = format!("parts-trial-{}", rustix::process::getpid());
+        let ground = Ground::take(&name, None);
+        let mut group = ground.group("session").unwrap();
+        let mut entrance = Entrance::default();
+        for limit in [Limit::Memory(32 << 20), Limit::Cpu(500)] {
+            group.divide(limit, &mut entrance).unwrap();
+        }
+        let body = |enters: bool| {
+            let entrance = &entrance;
+            move || {
+                if enters {
+                    entrance.enter().unwrap();
+                }
+                let eaten = vec![1u8; 64 << 20];
+                i32::from(std::hint::black_box(&eaten)[5000] != 1)
+            }
+        };
+        let run = |enters| {
+            let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), body(enters)).unwrap();
+            child.wait().unwrap().exit_status()
+        };
+        assert_eq!((run(false), run(true)), (Some(0), None));
+        group.remove();
+        Ground::give_up(&name);
     }
 }

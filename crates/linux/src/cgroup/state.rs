@@ -156,10 +156,16 @@ impl Group {
     }
 }
 
-/// Whoever is in the group at `directory`.
-pub(super) fn processes(directory: &Path) -> Vec<i32> {
+/// Whoever is in the group at `directory`, or in a part of it.
+pub fn processes(directory: &Path) -> Vec<i32> {
     let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
-    text.lines().filter_map(|line| line.parse().ok()).collect()
+    let mut found: Vec<i32> = text.lines().filter_map(|line| line.parse().ok()).collect();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(processes(&entry.path()));
+        }
+    }
+    found
 }
 
 fn await_frozen(directory: &Path) -> io::Result<()> {
