@@ -103,6 +103,8 @@ struct Account {
     clock: Option<PathBuf>,
     /// What the clock said before that was looked at.
     time: Option<Vec<u8>>,
+    /// How often nothing had happened since.
+    skipped: u32,
 }
 
 /// What epoll says of the socket.
@@ -191,6 +193,7 @@ impl Account {
             last: 0,
             clock: watch.clock,
             time: None,
+            skipped: 0,
         }
     }
 
@@ -198,8 +201,10 @@ impl Account {
         let clock = self.clock.as_ref();
         let time = clock.and_then(|clock| std::fs::read(clock).ok());
         if time.is_some() && time == self.time {
-            return self.accounting.skip(self.last);
+            self.skipped += 1;
+            return self.accounting.skip(self.last, self.skipped);
         }
+        self.skipped = 0;
         let (keeper, group) = (self.keeper, clock.and_then(|clock| clock.parent()));
         let inside = || match group {
             Some(group) => cgroup::processes(group),

@@ -53,10 +53,11 @@ impl Accounting {
         used
     }
 
-    /// Does not look, because nothing happened; the next time is as far away as it was.
-    pub(crate) fn skip(&mut self, last: u64) {
+    /// Does not look, because nothing happened, for the `times`th time. There may be thousands of whom that
+    /// is so: the next time is farther away.
+    pub(crate) fn skip(&mut self, last: u64, times: u32) {
         let pause = pause(self.most.saturating_sub(last), Duration::ZERO);
-        self.next = Instant::now() + pause;
+        self.next = Instant::now() + (pause * times.min(100)).min(LONGEST);
     }
 
     /// How many there may be.

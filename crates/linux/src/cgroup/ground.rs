@@ -26,6 +26,9 @@ const OWNED: [&str; 3] = ["cgroup.procs", "cgroup.threads", "cgroup.subtree_cont
 /// can have no processes.
 const TAKER: &str = "taker";
 
+/// Where those go who were in the group that pieces are taken of.
+const VACATED: &str = "sandbox-server";
+
 /// Pieces of hierarchies, side by side.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ground {
@@ -37,13 +40,16 @@ impl Ground {
     /// and gives it to `owner`.
     pub fn take(name: &str, owner: Option<Ids>) -> Ground {
         let mut ground = Ground::default();
-        for (home, version) in homes() {
-            let plot = home.join(name);
-            if version == Version::V2 {
-                LIMITING.iter().for_each(|name| delegate(&home, name));
+        for home in homes() {
+            let plot = home.directory.join(name);
+            if home.version == Version::V2 {
+                home.vacate();
+                for controller in LIMITING {
+                    delegate(&home.directory, controller);
+                }
             }
-            if lay_out(&plot, version, owner).is_ok() {
-                ground.plots.push((plot, version));
+            if lay_out(&plot, home.version, owner).is_ok() {
+                ground.plots.push((plot, home.version));
             } else {
                 clear(&plot);
             }
@@ -101,15 +107,15 @@ impl Ground {
     /// Removes what is called `name` beside or beneath the caller's own groups. Who is still in it is
     /// killed.
     pub fn give_up(name: &str) {
-        for (home, _) in homes() {
-            clear(&home.join(name));
+        for home in homes() {
+            clear(&home.directory.join(name));
         }
     }
 
     /// Removes pieces called `prefix…-PID` whose taker, the process of that number, is gone.
     pub fn sweep(prefix: &str) {
-        for (home, _) in homes() {
-            for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        for home in homes() {
+            for entry in fs::read_dir(home.directory).into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let taker = name.to_str().and_then(|name| name.strip_prefix(prefix));
                 if taker.is_some_and(is_gone) {
@@ -145,32 +151,88 @@ fn try_on(group: &Group) -> bool {
     placed.is_ok()
 }
 
-/// Where a piece of each hierarchy is taken.
-fn homes() -> Vec<(PathBuf, Version)> {
+/// Where a piece of a hierarchy is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Home {
+    directory: PathBuf,
+    version: Version,
+    /// It is the group that the caller itself is in, and in version 2 must not be.
+    is_own: bool,
+}
+
+fn homes() -> Vec<Home> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut homes: Vec<(PathBuf, Version)> = Vec::new();
+    let mut homes: Vec<Home> = Vec::new();
     let unified = groups.lines().find_map(|line| line.strip_prefix("0::"));
     if let Some((top, own)) = unified.and_then(|path| mounted(&mounts, "cgroup2", None, path)) {
-        let hierarchy = super::Hierarchy {
-            version: Version::V2,
-            own,
-            top,
-        };
-        homes.push((hierarchy.home().to_owned(), Version::V2));
+        homes.push(Home::unified(top, own));
     }
     let wanted = LIMITING
         .iter()
         .chain(STATE.iter().filter(|_| homes.is_empty()));
     for controller in wanted.copied().collect::<Vec<_>>() {
-        if let Some(found) = find(&groups, &mounts, controller) {
-            let home = (found.home().to_owned(), found.version);
+        let found = find(&groups, &mounts, controller);
+        if let Some(found) = found.filter(|found| found.version == Version::V1) {
+            let home = Home {
+                directory: found.own,
+                version: Version::V1,
+                is_own: true,
+            };
             if !homes.contains(&home) {
                 homes.push(home);
             }
         }
     }
     homes
+}
+
+impl Home {
+    /// Beneath the caller's own group, where that was given to it; else beside it, as runs have it. A
+    /// service that systemd lets manage its own groups must not make any beside them.
+    fn unified(top: PathBuf, own: PathBuf) -> Home {
+        let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+        // The one group of all that may have processes and limited groups in it has no type.
+        let is_real_top = own == top && !own.join("cgroup.type").exists();
+        let beside = own.parent().filter(|_| own != top).map(Path::to_owned);
+        let (directory, is_own) = match beside {
+            Some(beside) if !was_given(&own) && (writable(&beside) || !writable(&own)) => {
+                (beside, false)
+            }
+            _ => (own, !is_real_top),
+        };
+        Home {
+            directory,
+            version: Version::V2,
+            is_own,
+        }
+    }
+
+    /// Moves everybody in it one level down.
+    fn vacate(&self) {
+        if !self.is_own {
+            return;
+        }
+        let below = self.directory.join(VACATED);
+        match fs::create_dir(&below) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return,
+            _ => {}
+        }
+        let text = fs::read_to_string(self.directory.join("cgroup.procs")).unwrap_or_default();
+        for pid in text.lines() {
+            // Who cannot be moved keeps the group from being divided, and that is seen there.
+            let _ = write(&below.join("cgroup.procs"), pid);
+        }
+    }
+}
+
+/// Did systemd give this group to whoever is in it?
+fn was_given(own: &Path) -> bool {
+    ["user.delegate", "trusted.delegate"].iter().any(|name| {
+        let mut value = [0; 8];
+        let length = rustix::fs::getxattr(own, *name, &mut value).unwrap_or(0);
+        value[..length] == *b"1"
+    })
 }
 
 /// Makes one piece. What is there already is what [`Ground::sweep`] could not remove.
@@ -253,7 +315,9 @@ mod tests {
 
     fn is_left(pid: rustix::process::Pid) -> bool {
         let name = format!("ground-trial-{pid}");
-        homes().iter().any(|(home, _)| home.join(&name).exists())
+        homes()
+            .iter()
+            .any(|home| home.directory.join(&name).exists())
     }
 
     fn sleeper() -> Child {
@@ -298,6 +362,42 @@ mod tests {
         assert_eq!(child.wait().unwrap().exit_status(), Some(0));
         Ground::give_up(&format!("ground-trial-{}", child.pid));
         assert!(!is_left(child.pid));
+    }
+
+    #[test]
+    fn a_group_that_was_given_to_its_process_is_where_pieces_are_taken() {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
+        let (_, own) = mounted(&mounts, "cgroup2", None, path.unwrap()).unwrap();
+        let given = own.join(format!("given-trial-{}", rustix::process::getpid()));
+        fs::create_dir(&given).unwrap();
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(&given, "user.delegate", b"1", flags).unwrap();
+        let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
+            let outcome = std::panic::catch_unwind(|| {
+                write(&given.join("cgroup.procs"), "0").unwrap();
+                let mut ground = Ground::take(&name(), Some(tester()));
+                let plot = (given.join(name()), Version::V2);
+                assert!(ground.plots.contains(&plot), "{ground:?}");
+                // Nobody is in the way of dividing it.
+                assert_eq!(fs::read_to_string(given.join("cgroup.procs")).unwrap(), "");
+                ground.enter();
+                become_user(tester()).unwrap();
+                let mut group = ground.group("session").unwrap();
+                let sleeper = sleeper();
+                group.place(sleeper.pid.as_raw_nonzero().get()).unwrap();
+                sleeper.kill();
+                sleeper.wait().unwrap();
+                group.remove();
+            });
+            i32::from(outcome.is_err())
+        })
+        .unwrap();
+        assert_eq!(child.wait().unwrap().exit_status(), Some(0));
+        clear(&given);
+        assert!(!given.exists());
+        Ground::give_up(&format!("ground-trial-{}", child.pid));
     }
 
     #[test]
