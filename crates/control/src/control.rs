@@ -1,6 +1,7 @@
 //! The control plane as a whole: what its parts share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sandbox_runtime::{Ended, Runtime};
 use sandbox_store::{Objects, Records};
@@ -12,6 +13,8 @@ use crate::error::ControlError;
 use crate::events::Events;
 use crate::execution::Underway;
 use crate::live::Live;
+use crate::packages::Packages;
+use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::template::Templates;
 
@@ -32,6 +35,12 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) templates: Templates,
     pub(crate) underway: Underway,
+    pub(crate) pool: Pool,
+    pub(crate) packages: Packages,
+    /// Other servers share the records.
+    pub(crate) has_peers: AtomicBool,
+    /// This node takes no new sessions.
+    pub(crate) is_draining: AtomicBool,
     /// What goes on beside requests; ends with the control plane.
     background: std::sync::Mutex<JoinSet<()>>,
 }
@@ -56,11 +65,18 @@ impl Control {
                 events: Events::default(),
                 templates: Templates::default(),
                 underway: Underway::default(),
+                pool: Pool::default(),
+                packages: Packages::default(),
+                has_peers: AtomicBool::new(false),
+                is_draining: AtomicBool::new(false),
                 background: std::sync::Mutex::default(),
             }),
         };
         control.seed_templates().await?;
         control.recover().await?;
+        control.look_at_nodes().await?;
+        control.in_background(control.clone().look_after_nodes());
+        control.in_background(control.clone().fill_pool());
         control.in_background(control.clone().reap());
         control.in_background(control.clone().watch_ends(ended));
         Ok(control)
@@ -94,7 +110,11 @@ impl Control {
         }
         self.flush_activity().await;
         self.background().abort_all();
+        if let Err(error) = self.empty_pool().await {
+            tracing::warn!(%error, "cannot empty the pool");
+        }
         self.shared.live.end_all().await;
+        self.leave().await;
         self.shared.records.close().await;
     }
 

@@ -540,6 +540,11 @@ impl Underway {
         self.lock().executions.get(id).cloned()
     }
 
+    /// Is it under way on this server?
+    pub(crate) fn contains(&self, id: &ExecutionId) -> bool {
+        self.lock().executions.contains_key(id)
+    }
+
     /// Takes nothing more.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
@@ -564,7 +569,8 @@ impl Underway {
     }
 }
 
-fn new_id() -> ExecutionId {
+/// A name for an execution.
+pub(crate) fn new_id() -> ExecutionId {
     let today = jiff::tz::TimeZone::UTC.to_datetime(Timestamp::now()).date();
     ExecutionId::random(today, random::numbers())
 }

@@ -19,6 +19,9 @@ use crate::live::workspace_of;
 /// How many sessions are ended at a time.
 const BATCH: u64 = 200;
 
+/// How long an execution may be silent.
+const SILENCE: Duration = Duration::from_secs(15);
+
 /// How often uses are written down.
 const FLUSH: Duration = Duration::from_secs(2);
 
@@ -68,7 +71,31 @@ impl Control {
             )
             .await;
         }
+        self.crash_silent().await?;
         self.clean().await
+    }
+
+    /// Executions of this node of which nothing was heard for too long are lost, unless they are known to be
+    /// under way.
+    async fn crash_silent(&self) -> Result<(), ControlError> {
+        let (records, node) = (&self.shared.records, &self.shared.settings.node_id);
+        for silent in records
+            .executions_silent_since(before_now(SILENCE), BATCH)
+            .await?
+        {
+            let id = &silent.value.id;
+            if self.shared.underway.contains(id) {
+                continue;
+            }
+            let session = self.session(&silent.value.session_id).await?;
+            if session.node_id == *node
+                && let Some(execution) = records.execution(id).await?
+            {
+                self.crash(execution, "nothing was heard of it for 15 seconds")
+                    .await;
+            }
+        }
+        Ok(())
     }
 
     /// Removes the workspaces of sessions that ended long ago.

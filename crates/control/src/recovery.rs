@@ -4,7 +4,7 @@
 //! sessions are in their workspaces and go on. A session that was being made when the server ended is not
 //! there, and failed.
 
-use sandbox_model::{Session, SessionEvent, SessionStatus};
+use sandbox_model::{NodeId, Session, SessionEvent, SessionStatus};
 use sandbox_runtime::Ended;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -16,21 +16,36 @@ impl Control {
     /// Sets right what the server before this one left on this node.
     pub(crate) async fn recover(&self) -> Result<(), ControlError> {
         let node = &self.shared.settings.node_id;
-        let sessions = self.shared.records.live_sessions_on(node).await?;
-        for stored in sessions {
-            let session = stored.value;
-            if session.status == SessionStatus::Creating {
+        self.empty_pool().await?;
+        for stored in self.shared.records.live_sessions_on(node).await? {
+            if stored.value.status == SessionStatus::Creating {
                 let failed = |session: &mut Session| {
                     session.error = Some("the server ended while it was being made".to_owned());
                 };
-                self.change(&session.id, SessionEvent::Failed, failed)
-                    .await?;
+                let id = &stored.value.id;
+                self.change(id, SessionEvent::Failed, failed).await?;
             }
-            for summary in self.shared.records.live_executions(&session.id).await? {
+        }
+        self.crash_all_on(node, "interrupted: the server ended while it ran")
+            .await
+    }
+
+    /// Writes down of every execution that was under way on a node that it is lost.
+    pub(crate) async fn crash_all_on(
+        &self,
+        node: &NodeId,
+        reason: &str,
+    ) -> Result<(), ControlError> {
+        for session in self.shared.records.live_sessions_on(node).await? {
+            for summary in self
+                .shared
+                .records
+                .live_executions(&session.value.id)
+                .await?
+            {
                 let id = &summary.value.id;
                 if let Some(execution) = self.shared.records.execution(id).await? {
-                    self.crash(execution, "interrupted: the server ended while it ran")
-                        .await;
+                    self.crash(execution, reason).await;
                 }
             }
         }

@@ -130,9 +130,17 @@ impl Control {
 
     /// The line to a session, which is raised if it is not.
     pub(crate) async fn line(&self, session: &Session) -> Result<Use, ControlError> {
+        self.line_from(session, Workspace::Empty).await
+    }
+
+    /// The same; where it has no workspace yet, it starts from `workspace`.
+    pub(crate) async fn line_from(
+        &self,
+        session: &Session,
+        workspace: Workspace,
+    ) -> Result<Use, ControlError> {
         let image = self.image_of(session).await?;
-        let line = self.shared.live.line(session, image, Workspace::Empty);
-        Ok(line.await?)
+        Ok(self.shared.live.line(session, image, workspace).await?)
     }
 
     /// What a session finds around it: what its template says now. One whose template is gone is over, and

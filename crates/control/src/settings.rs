@@ -1,9 +1,10 @@
 //! What the control plane is told when it starts.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sandbox_model::NodeId;
+use sandbox_model::{NodeId, TemplateId};
 
 /// What can be chosen. Every duration that ends something can be none: then it ends nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,10 @@ pub struct Settings {
     pub max_sessions: u64,
     /// Directories below which a session's source may be.
     pub source_roots: Vec<PathBuf>,
+    /// How many sessions of each template wait to be asked for.
+    pub pool: BTreeMap<TemplateId, u32>,
+    /// Where other servers on the same database reach this one, as a URL.
+    pub endpoint: String,
     /// How long executions may go on when the server is asked to end.
     pub drain_timeout: Duration,
 }
@@ -47,6 +52,8 @@ impl Settings {
             strict_limits: false,
             max_sessions: 20_000,
             source_roots: Vec::new(),
+            pool: BTreeMap::new(),
+            endpoint: String::new(),
             drain_timeout: Duration::from_secs(30),
         }
     }

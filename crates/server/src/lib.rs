@@ -9,6 +9,7 @@ mod api;
 mod authentication;
 mod body;
 mod error;
+mod forwarding;
 mod idempotency;
 mod logging;
 mod measuring;

@@ -20,6 +20,7 @@ use crate::router;
         (name = "executions", description = "Code that runs in them"),
         (name = "templates", description = "What sessions are made from"),
         (name = "files", description = "What is in a session's workspace"),
+        (name = "nodes", description = "The machines that sessions run on"),
         (name = "api-keys", description = "Who may speak to the server"),
         (name = "health", description = "How the server is"),
     )

@@ -7,9 +7,10 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{events, executions, files, health, keys, sessions, templates};
+use crate::api::{events, executions, files, health, keys, nodes, sessions, templates};
 use crate::authentication::recognise;
 use crate::error::ApiError;
+use crate::forwarding::forward;
 use crate::measuring::measure;
 use crate::openapi;
 use crate::request_id;
@@ -42,6 +43,8 @@ pub(crate) fn described() -> OpenApiRouter<App> {
             templates::update,
             templates::delete
         ))
+        .routes(routes!(nodes::list))
+        .routes(routes!(nodes::drain))
         .routes(routes!(keys::create, keys::list))
         .routes(routes!(keys::revoke));
     let root = OpenApiRouter::new()
@@ -68,6 +71,7 @@ pub(crate) fn router(app: App) -> Router {
         )
         .route("/api/v1/docs", get(openapi::reference))
         .fallback(|| async { ApiError::of_status(axum::http::StatusCode::NOT_FOUND) })
+        .layer(from_fn_with_state(app.clone(), forward))
         .layer(from_fn_with_state(app.clone(), recognise))
         .layer(from_fn(measure))
         .layer(from_fn(request_id::name))

@@ -21,6 +21,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::authentication::Keys;
+use crate::forwarding::peers;
 use crate::logging;
 use crate::measuring::Measures;
 use crate::rate::Rates;
@@ -215,6 +216,7 @@ async fn assemble(
         rates: Arc::new(Rates::new(settings.requests_per_second)),
         measures,
         links,
+        peers: peers(),
         started: Instant::now(),
     };
     Ok((app, key_file))

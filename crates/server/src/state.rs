@@ -7,6 +7,7 @@ use sandbox_control::Control;
 use sandbox_store::objects::SigningKey;
 
 use crate::authentication::Keys;
+use crate::forwarding::Peers;
 use crate::measuring::Measures;
 use crate::rate::Rates;
 
@@ -18,5 +19,6 @@ pub(crate) struct App {
     pub(crate) rates: Arc<Rates>,
     pub(crate) measures: Measures,
     pub(crate) links: SigningKey,
+    pub(crate) peers: Peers,
     pub(crate) started: Instant,
 }

@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, chain};
 use crate::live::{Use, workspace_of};
+use crate::pool::PoolChoice;
 use crate::random;
 
 /// What may be in a session's environment.
@@ -44,6 +45,8 @@ pub struct NewSession {
     pub network: SessionNetwork,
     /// What its workspace starts from.
     pub source: Source,
+    /// Whether it is to come from the pool.
+    pub pool: PoolChoice,
 }
 
 /// Resources that were asked for by name.
@@ -78,19 +81,29 @@ impl Control {
         let template = self.template(&new.template_id).await?;
         self.check_template(&template)?;
         self.check_limits(&new.resources)?;
+        self.check_node().await?;
         self.check_capacity().await?;
         let mut session = self.draft(&new, &template)?;
         if new.mode == SessionMode::Persistent {
             self.reattach(&mut session).await?;
         }
+        let claimed = match copied {
+            Some(_) => None,
+            None => self.claim(&mut session, &new, &template).await?,
+        };
+        let from_pool = claimed.is_some();
         let stored = self.shared.records.insert_session(&session).await?;
         let id = &stored.value.id;
-        self.notice(id, "status", json!({ "status": SessionStatus::Creating }))
-            .await;
+        let detail = json!({ "status": SessionStatus::Creating, "from_pool": from_pool });
+        self.notice(id, "status", detail).await;
         let detail = json!({ "template_id": template.id, "mode": new.mode, "forked_from": copied });
         self.audit(caller, "session.create", id.as_str(), detail)
             .await;
-        match self.raise(&stored.value, &new, copied).await {
+        let raised = match claimed {
+            Some(used) => source::fill(&used.line, &new.source).await.map(|()| used),
+            None => self.raise(&stored.value, &new, &template, copied).await,
+        };
+        match raised {
             Ok(used) => {
                 let found = |session: &mut Session| {
                     session.limits_enforced = used.limits_enforced;
@@ -116,6 +129,7 @@ impl Control {
         &self,
         session: &Session,
         new: &NewSession,
+        template: &Template,
         copied: Option<&SessionId>,
     ) -> Result<Use, ControlError> {
         let live = &self.shared.live;
@@ -123,8 +137,8 @@ impl Control {
             live.runtime().fork(copied, &workspace_of(session)).await?;
         }
         let workspace = self.workspace_from(&new.source)?;
-        let image = self.image_of(session).await?;
-        let used = live.line(session, image, workspace).await?;
+        let used = self.line_from(session, workspace).await?;
+        self.check_packages(session, template).await?;
         source::fill(&used.line, &new.source).await?;
         Ok(used)
     }
@@ -216,38 +230,53 @@ impl Control {
         Ok(())
     }
 
-    fn draft(&self, new: &NewSession, template: &Template) -> Result<Session, ControlError> {
+    /// A session of a template as it is where nothing is asked for.
+    pub(crate) fn draft_of(&self, template: &Template) -> Session {
         let id = SessionId::random(random::numbers());
-        let resources = new.resources.over(&template.default_resources);
-        resources
-            .check()
-            .map_err(|error| ControlError::invalid("resources", error, "ask for less or more"))?;
         let now = Timestamp::now();
-        Ok(Session {
+        Session {
             workspace_path: format!("workspace/{id}"),
             id,
             template_id: template.id.clone(),
             status: SessionStatus::Creating,
-            mode: new.mode,
-            agent_id: new.agent_id.clone(),
+            mode: SessionMode::Ephemeral,
+            agent_id: None,
             runtime: self.shared.live.runtime().kind(),
             node_id: self.shared.settings.node_id.clone(),
             container_id: None,
             executor_url: None,
-            resources,
+            resources: template.default_resources,
             limits_enforced: LimitsEnforced::default(),
             walls: Walls::default(),
-            env_vars: new.env_vars.clone(),
-            network: new.network.clone(),
-            timeout_seconds: new.timeout_seconds,
+            env_vars: BTreeMap::new(),
+            network: SessionNetwork::default(),
+            timeout_seconds: 0,
             created_at: now,
             started_at: None,
             updated_at: now,
             last_activity_at: now,
-            expires_at: after(now, new.timeout_seconds),
+            expires_at: now,
             terminated_at: None,
             error: None,
             workspace_removed_at: None,
+        }
+    }
+
+    fn draft(&self, new: &NewSession, template: &Template) -> Result<Session, ControlError> {
+        let resources = new.resources.over(&template.default_resources);
+        resources
+            .check()
+            .map_err(|error| ControlError::invalid("resources", error, "ask for less or more"))?;
+        let usual = self.draft_of(template);
+        Ok(Session {
+            mode: new.mode,
+            agent_id: new.agent_id.clone(),
+            resources,
+            env_vars: new.env_vars.clone(),
+            network: new.network.clone(),
+            timeout_seconds: new.timeout_seconds,
+            expires_at: after(usual.created_at, new.timeout_seconds),
+            ..usual
         })
     }
 }

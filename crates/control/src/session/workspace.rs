@@ -10,6 +10,7 @@ use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::ControlError;
 use crate::live::workspace_of;
+use crate::pool::PoolChoice;
 
 impl Control {
     /// What a session's workspace has that it did not start with, ended or not.
@@ -36,6 +37,7 @@ impl Control {
             env_vars: parent.env_vars.clone(),
             network: parent.network.clone(),
             source: Source::Empty,
+            pool: PoolChoice::Never,
         };
         let forked = self
             .create_from(caller, new, Some(&workspace_of(&parent)))

@@ -5,6 +5,7 @@ pub(crate) mod executions;
 pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod keys;
+pub(crate) mod nodes;
 pub(crate) mod resources;
 pub(crate) mod sessions;
 pub(crate) mod templates;

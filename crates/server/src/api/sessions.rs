@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
-use sandbox_control::{NewSession, Source};
+use sandbox_control::{NewSession, PoolChoice, Source};
 use sandbox_model::session::SessionNetwork;
 use sandbox_model::{Session, SessionId, SessionMode, SessionStatus, TemplateId};
 use sandbox_store::records::SessionFilter;
@@ -52,6 +52,23 @@ pub(crate) struct CreateSessionRequest {
     network: NetworkView,
     /// What its workspace starts from.
     source: Option<SourceView>,
+    /// Whether it is to come from the warm pool.
+    #[serde(default)]
+    pool: PoolView,
+}
+
+/// Whether a session is to come from the warm pool.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = PoolChoice)]
+pub(crate) enum PoolView {
+    /// If there is one.
+    #[default]
+    Prefer,
+    /// Or not at all.
+    Require,
+    /// Not even if there is one.
+    Never,
 }
 
 /// How long a session and its workspace live.
@@ -391,6 +408,11 @@ impl CreateSessionRequest {
             network: SessionNetwork {
                 enabled: self.network.enabled,
                 allow: self.network.allow,
+            },
+            pool: match self.pool {
+                PoolView::Prefer => PoolChoice::Prefer,
+                PoolView::Require => PoolChoice::Require,
+                PoolView::Never => PoolChoice::Never,
             },
             source: match self.source {
                 None => Source::Empty,

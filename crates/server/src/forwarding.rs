@@ -1,0 +1,153 @@
+//! Passing a request on to the server that has its session.
+//!
+//! Servers that share a database each have sessions of their own. What needs a session's workspace or its
+//! processes is asked of the server that has them; everything else, any of them answers from the records.
+//! A request is passed on once: the server that gets it answers, whatever it finds.
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use sandbox_control::ControlError;
+use sandbox_model::{RequestId, SessionId};
+
+use crate::authentication::Holder;
+use crate::error::ApiError;
+use crate::state::App;
+
+const FORWARDED: HeaderName = HeaderName::from_static("x-sandbox-forwarded");
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Speaks to other servers.
+pub(crate) type Peers = Client<HttpConnector, Body>;
+
+/// What speaks to other servers.
+pub(crate) fn peers() -> Peers {
+    Client::builder(TokioExecutor::new()).build_http()
+}
+
+/// Passes a request on if its session is elsewhere.
+pub(crate) async fn forward(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_known = request.extensions().get::<Holder>().is_some();
+    if !is_known || request.headers().contains_key(FORWARDED) {
+        return next.run(request).await;
+    }
+    match place(&app, &request).await {
+        Ok(None) => next.run(request).await,
+        Ok(Some(endpoint)) => match pass_on(&app, &endpoint, request).await {
+            Ok(response) => response,
+            Err(error) => error.into_response(),
+        },
+        // Whoever answers here says it better.
+        Err(ControlError::NotFound { .. }) => next.run(request).await,
+        Err(error) => ApiError::from(error).into_response(),
+    }
+}
+
+/// Where a request is to go, if not here.
+async fn place(app: &App, request: &Request) -> Result<Option<String>, ControlError> {
+    let Some(about) = About::of(request.method(), request.uri().path()) else {
+        return Ok(None);
+    };
+    let session = match about {
+        About::Session(id) => id,
+        About::Execution(id) => match id.parse() {
+            Ok(id) => app.control.execution(&id).await?.session_id,
+            Err(_) => return Ok(None),
+        },
+    };
+    app.control.elsewhere(&session).await
+}
+
+/// What a request is about that only one server can do.
+#[derive(Debug, PartialEq, Eq)]
+enum About<'r> {
+    Session(SessionId),
+    Execution(&'r str),
+}
+
+impl<'r> About<'r> {
+    fn of(method: &Method, path: &'r str) -> Option<About<'r>> {
+        let path = path.strip_prefix("/api/v1/")?;
+        let parts: Vec<&str> = path.split('/').collect();
+        let is_change = method != Method::GET && method != Method::HEAD;
+        match parts[..] {
+            ["sessions", id, "files" | "archive" | "changes", ..] => {
+                id.parse().ok().map(About::Session)
+            }
+            ["sessions", id, ..] if is_change => id.parse().ok().map(About::Session),
+            ["executions", id, ..] if is_change => Some(About::Execution(id)),
+            _ => None,
+        }
+    }
+}
+
+async fn pass_on(app: &App, endpoint: &str, request: Request) -> Result<Response, ApiError> {
+    let unreachable = |error: Box<dyn std::error::Error + Send + Sync>| {
+        ApiError::from(ControlError::Unavailable {
+            part: "the server that has the session",
+            source: error,
+        })
+    };
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let target = format!("{}{path}", endpoint.trim_end_matches('/'));
+    parts.uri = target
+        .parse::<Uri>()
+        .map_err(|error| unreachable(error.into()))?;
+    parts.headers.remove(header::HOST);
+    parts
+        .headers
+        .insert(FORWARDED, HeaderValue::from_static("1"));
+    if let Some(id) = parts.extensions.get::<RequestId>()
+        && let Ok(value) = HeaderValue::from_str(id.as_str())
+    {
+        parts.headers.insert(REQUEST_ID, value);
+    }
+    let answer = app.peers.request(Request::from_parts(parts, body)).await;
+    let answer = answer.map_err(|error| unreachable(error.into()))?;
+    Ok(answer.map(Body::new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_needs_the_session_itself_is_passed_on() {
+        let session = "sess_abcdefghijklmnop";
+        let id: SessionId = session.parse().expect("a valid identifier");
+        let about = |method, path: &str| {
+            let path = format!("/api/v1/{path}");
+            About::of(&method, &path).map(|about| format!("{about:?}"))
+        };
+        let its = Some(format!("{:?}", About::Session(id)));
+        assert_eq!(
+            about(Method::POST, &format!("sessions/{session}/execute")),
+            its
+        );
+        assert_eq!(about(Method::DELETE, &format!("sessions/{session}")), its);
+        assert_eq!(
+            about(Method::GET, &format!("sessions/{session}/files/a/b")),
+            its
+        );
+        assert_eq!(
+            about(Method::GET, &format!("sessions/{session}/changes")),
+            its
+        );
+        for path in ["", "/events", "/executions"] {
+            assert_eq!(
+                about(Method::GET, &format!("sessions/{session}{path}")),
+                None
+            );
+        }
+        assert_eq!(about(Method::POST, "sessions"), None);
+        assert_eq!(about(Method::GET, "executions/exec_1/result"), None);
+        assert!(about(Method::POST, "executions/exec_1/cancel").is_some());
+    }
+}
