@@ -14,7 +14,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use sandbox_control::ControlError;
-use sandbox_model::{RequestId, SessionId};
+use sandbox_model::{ExecutionId, RequestId, SessionId};
 
 use crate::authentication::Holder;
 use crate::error::ApiError;
@@ -37,7 +37,8 @@ pub(crate) async fn forward(State(app): State<App>, request: Request, next: Next
     if !is_known || request.headers().contains_key(FORWARDED) {
         return next.run(request).await;
     }
-    match place(&app, &request).await {
+    let about = About::of(request.method(), request.uri().path());
+    match place(&app, about).await {
         Ok(None) => next.run(request).await,
         Ok(Some(endpoint)) => match pass_on(&app, &endpoint, request).await {
             Ok(response) => response,
@@ -50,29 +51,24 @@ pub(crate) async fn forward(State(app): State<App>, request: Request, next: Next
 }
 
 /// Where a request is to go, if not here.
-async fn place(app: &App, request: &Request) -> Result<Option<String>, ControlError> {
-    let Some(about) = About::of(request.method(), request.uri().path()) else {
-        return Ok(None);
-    };
+async fn place(app: &App, about: Option<About>) -> Result<Option<String>, ControlError> {
     let session = match about {
-        About::Session(id) => id,
-        About::Execution(id) => match id.parse() {
-            Ok(id) => app.control.execution(&id).await?.session_id,
-            Err(_) => return Ok(None),
-        },
+        None => return Ok(None),
+        Some(About::Session(id)) => id,
+        Some(About::Execution(id)) => app.control.execution(&id).await?.session_id,
     };
     app.control.elsewhere(&session).await
 }
 
 /// What a request is about that only one server can do.
 #[derive(Debug, PartialEq, Eq)]
-enum About<'r> {
+enum About {
     Session(SessionId),
-    Execution(&'r str),
+    Execution(ExecutionId),
 }
 
-impl<'r> About<'r> {
-    fn of(method: &Method, path: &'r str) -> Option<About<'r>> {
+impl About {
+    fn of(method: &Method, path: &str) -> Option<About> {
         let path = path.strip_prefix("/api/v1/")?;
         let parts: Vec<&str> = path.split('/').collect();
         let is_change = method != Method::GET && method != Method::HEAD;
@@ -81,7 +77,7 @@ impl<'r> About<'r> {
                 id.parse().ok().map(About::Session)
             }
             ["sessions", id, ..] if is_change => id.parse().ok().map(About::Session),
-            ["executions", id, ..] if is_change => Some(About::Execution(id)),
+            ["executions", id, ..] if is_change => id.parse().ok().map(About::Execution),
             _ => None,
         }
     }
@@ -147,7 +143,10 @@ mod tests {
             );
         }
         assert_eq!(about(Method::POST, "sessions"), None);
-        assert_eq!(about(Method::GET, "executions/exec_1/result"), None);
-        assert!(about(Method::POST, "executions/exec_1/cancel").is_some());
+        assert_eq!(
+            about(Method::GET, "executions/exec_20261116_abcdefgh/result"),
+            None
+        );
+        assert!(about(Method::POST, "executions/exec_20261116_abcdefgh/cancel").is_some());
     }
 }
