@@ -313,19 +313,10 @@ impl Control {
             .map(|found| artifact(&outcome, found))
             .collect();
         loop {
-            let mut ended = stored.value.clone();
-            let Ok(status) = ended.status.after(event_of(&outcome)) else {
+            let Some(ended) = ended(&stored.value, &outcome) else {
                 // Somebody else ended it, who could not know.
-                return self.finished(&ended.id).await.ok();
+                return self.finished(&stored.value.id).await.ok();
             };
-            let now = Timestamp::now();
-            ended.status = status;
-            ended.error = outcome.error.clone();
-            match status {
-                ExecutionStatus::Timeout => ended.timeout_at = Some(now),
-                ExecutionStatus::Crashed => ended.crashed_at = Some(now),
-                _ => ended.completed_at = Some(now),
-            }
             let report = Report {
                 digest: &digest,
                 result: &outcome.result,
@@ -387,7 +378,10 @@ impl Control {
         Ok(self.stored_execution(id).await?.value)
     }
 
-    async fn stored_execution(&self, id: &ExecutionId) -> Result<Stored<Execution>, ControlError> {
+    pub(crate) async fn stored_execution(
+        &self,
+        id: &ExecutionId,
+    ) -> Result<Stored<Execution>, ControlError> {
         let found = self.shared.records.execution(id).await?;
         found.ok_or_else(|| ControlError::not_found(Kind::Execution, id))
     }
@@ -599,6 +593,21 @@ fn again(crashed: &Execution) -> Option<(Duration, Execution)> {
     Some((Duration::from_secs(wait.into()), next))
 }
 
+/// The execution as it is after its outcome; none when it was over already.
+pub(crate) fn ended(execution: &Execution, outcome: &Outcome) -> Option<Execution> {
+    let status = execution.status.after(event_of(outcome)).ok()?;
+    let now = Timestamp::now();
+    let mut ended = execution.clone();
+    ended.status = status;
+    ended.error = outcome.error.clone();
+    match status {
+        ExecutionStatus::Timeout => ended.timeout_at = Some(now),
+        ExecutionStatus::Crashed => ended.crashed_at = Some(now),
+        _ => ended.completed_at = Some(now),
+    }
+    Some(ended)
+}
+
 fn event_of(outcome: &Outcome) -> ExecutionEvent {
     match outcome.ending {
         Ending::Finished => ExecutionEvent::Finished(outcome.result.exit_code),
@@ -624,7 +633,7 @@ fn lost(execution: &Execution, reason: String) -> Outcome {
 }
 
 /// A file that was found, as it is kept.
-fn artifact(outcome: &Outcome, found: &ArtifactFound) -> Artifact {
+pub(crate) fn artifact(outcome: &Outcome, found: &ArtifactFound) -> Artifact {
     let name = found.path.rsplit('/').next().unwrap_or(&found.path);
     Artifact {
         id: ArtifactId::random(random::numbers()),
@@ -640,7 +649,7 @@ fn artifact(outcome: &Outcome, found: &ArtifactFound) -> Artifact {
 }
 
 /// What tells this outcome from another one.
-fn digest_of(outcome: &Outcome) -> String {
+pub(crate) fn digest_of(outcome: &Outcome) -> String {
     let mut context = Context::new(&SHA256);
     let result = &outcome.result;
     for part in [&result.stdout, &result.stderr] {

@@ -8,6 +8,7 @@
 
 mod activity;
 mod audit;
+mod callback;
 mod caller;
 pub mod content;
 mod control;
@@ -28,6 +29,7 @@ mod session;
 mod settings;
 mod template;
 
+pub use callback::{News, Ready};
 pub use caller::Caller;
 pub use control::Control;
 pub use error::{ControlError, Kind};

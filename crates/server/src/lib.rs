@@ -11,6 +11,7 @@ mod body;
 mod error;
 mod forwarding;
 mod idempotency;
+mod internal;
 mod logging;
 mod measuring;
 mod openapi;

@@ -11,6 +11,7 @@ use crate::api::{events, executions, files, health, keys, nodes, sessions, templ
 use crate::authentication::recognise;
 use crate::error::ApiError;
 use crate::forwarding::forward;
+use crate::internal;
 use crate::measuring::measure;
 use crate::openapi;
 use crate::request_id;
@@ -73,6 +74,8 @@ pub(crate) fn router(app: App) -> Router {
         .fallback(|| async { ApiError::of_status(axum::http::StatusCode::NOT_FOUND) })
         .layer(from_fn_with_state(app.clone(), forward))
         .layer(from_fn_with_state(app.clone(), recognise))
+        // Executors have tokens of their own, and no key.
+        .nest("/internal", internal::router())
         .layer(from_fn(measure))
         .layer(from_fn(request_id::name))
         .with_state(app)

@@ -22,6 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::authentication::Keys;
 use crate::forwarding::peers;
+use crate::internal::Tokens;
 use crate::logging;
 use crate::measuring::Measures;
 use crate::rate::Rates;
@@ -188,6 +189,10 @@ async fn assemble(
             Some(data.join("admin.key")),
         ),
     };
+    let internal = match &settings.internal_token {
+        Some(token) => token.clone(),
+        None => kept(data, "internal.token", secrets::token)?,
+    };
     let links = signing_key(&kept(data, "links.key", secrets::token)?);
     let records = Records::open(&settings.database.0, &settings.pool).await?;
     let s3 = &settings.s3;
@@ -217,6 +222,7 @@ async fn assemble(
         measures,
         links,
         peers: peers(),
+        tokens: Tokens::new(&internal),
         started: Instant::now(),
     };
     Ok((app, key_file))

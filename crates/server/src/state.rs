@@ -8,6 +8,7 @@ use sandbox_store::objects::SigningKey;
 
 use crate::authentication::Keys;
 use crate::forwarding::Peers;
+use crate::internal::Tokens;
 use crate::measuring::Measures;
 use crate::rate::Rates;
 
@@ -20,5 +21,6 @@ pub(crate) struct App {
     pub(crate) measures: Measures,
     pub(crate) links: SigningKey,
     pub(crate) peers: Peers,
+    pub(crate) tokens: Tokens,
     pub(crate) started: Instant,
 }

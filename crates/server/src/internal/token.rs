@@ -1,0 +1,76 @@
+//! The tokens of sessions.
+
+use axum::http::{HeaderMap, header};
+use ring::hmac;
+use sandbox_model::SessionId;
+
+use crate::body::hexadecimal;
+use crate::settings::Secret;
+
+/// Separates what we derive here from whatever else may be derived from the same secret.
+const PURPOSE: &str = "sandbox session token 1\n";
+
+/// What the tokens are derived from.
+#[derive(Debug, Clone)]
+pub(crate) struct Tokens(hmac::Key);
+
+impl Tokens {
+    pub(crate) fn new(secret: &Secret) -> Tokens {
+        Tokens(hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes()))
+    }
+
+    /// The token of a session.
+    #[cfg(test)]
+    pub(crate) fn of(&self, session: &SessionId) -> String {
+        let tag = hmac::sign(&self.0, format!("{PURPOSE}{session}").as_bytes());
+        hexadecimal(tag.as_ref())
+    }
+
+    /// Do these headers bring the token of this session? Compared in a time that tells nothing.
+    pub(crate) fn fit(&self, headers: &HeaderMap, session: &SessionId) -> bool {
+        let value = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let Some(given) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
+            return false;
+        };
+        let Some(tag) = bytes(given.trim()) else {
+            return false;
+        };
+        hmac::verify(&self.0, format!("{PURPOSE}{session}").as_bytes(), &tag).is_ok()
+    }
+}
+
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    const LENGTH: usize = 64;
+    if text.len() != LENGTH || !text.is_ascii() {
+        return None;
+    }
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    text.as_bytes().chunks(2).map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(token: &str) -> HeaderMap {
+        let value = format!("Bearer {token}").parse().expect("a valid header");
+        HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+    }
+
+    #[test]
+    fn a_token_speaks_for_its_own_session_alone() {
+        let tokens = Tokens::new(&Secret("secret".to_owned()));
+        let one: SessionId = "sess_aaaaaaaaaaaaaaaa".parse().expect("a valid identifier");
+        let other: SessionId = "sess_bbbbbbbbbbbbbbbb".parse().expect("a valid identifier");
+        let token = tokens.of(&one);
+        assert!(tokens.fit(&headers(&token), &one));
+        assert!(!tokens.fit(&headers(&token), &other));
+        assert!(!tokens.fit(&headers(&token[1..]), &one));
+        assert!(!tokens.fit(&headers(""), &one));
+        assert!(!tokens.fit(&HeaderMap::new(), &one));
+        let others = Tokens::new(&Secret("another".to_owned()));
+        assert!(!others.fit(&headers(&token), &one));
+    }
+}
