@@ -24,25 +24,42 @@ pub(super) fn expression(backend: DbBackend) -> SimpleExpr {
 }
 
 pub(super) async fn now(connection: &impl ConnectionTrait) -> Result<Timestamp, Fault> {
+    match connection.get_database_backend() {
+        DbBackend::Sqlite => Ok(truncated(Timestamp::now())),
+        _ => ask(connection, "").await,
+    }
+}
+
+/// The same, of a server that is to select it from somewhere.
+pub(super) async fn now_from(
+    connection: &impl ConnectionTrait,
+    place: &str,
+) -> Result<Timestamp, Fault> {
+    ask(connection, &format!(" FROM {place}")).await
+}
+
+async fn ask(connection: &impl ConnectionTrait, place: &str) -> Result<Timestamp, Fault> {
     let backend = connection.get_database_backend();
     let clock = match backend {
         DbBackend::Postgres => POSTGRES,
-        DbBackend::MySql => MYSQL,
-        _ => return Ok(truncated(Timestamp::now())),
+        _ => MYSQL,
     };
-    let statement = Statement::from_string(backend, format!("SELECT {clock} AS now"));
+    let statement = Statement::from_string(backend, format!("SELECT {clock} AS now{place}"));
     let row = connection.query_one_raw(statement).await?;
     let now: i64 = match row {
         Some(row) => row.try_get("", "now")?,
-        None => 0,
+        None => return Err(unreadable("nothing to read it from").into()),
     };
-    let time = Timestamp::from_microsecond(now);
-    Ok(time.map_err(|error| StoreError::Unreadable {
+    Ok(Timestamp::from_microsecond(now).map_err(unreadable)?)
+}
+
+fn unreadable(problem: impl std::fmt::Display) -> StoreError {
+    StoreError::Unreadable {
         kind: "the clock",
         id: String::new(),
         field: "time",
-        problem: error.to_string(),
-    })?)
+        problem: problem.to_string(),
+    }
 }
 
 fn truncated(time: Timestamp) -> Timestamp {

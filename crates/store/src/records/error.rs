@@ -194,6 +194,14 @@ impl Fault {
         }
     }
 
+    /// Somebody else holds what it waited for, and goes on holding it.
+    pub(super) fn is_lock_timeout(&self) -> bool {
+        let Fault::Driver(error) = self else {
+            return false;
+        };
+        code(error).as_deref() == Some("55P03") || mysql_number(error) == Some(1205)
+    }
+
     /// The key is taken.
     pub(super) fn is_duplicate(&self) -> bool {
         let Fault::Driver(error) = self else {

@@ -19,6 +19,7 @@ mod count;
 mod database;
 mod error;
 mod execution;
+mod gate;
 mod idempotency;
 mod lease;
 mod node;

@@ -22,6 +22,7 @@ on_every_database!(
     of_many_requests_one_is_fresh,
     no_session_lives_without_its_template,
     a_watcher_misses_no_notice,
+    a_follower_misses_no_notice_of_any_session,
 );
 
 const SERVERS: usize = 6;
@@ -324,6 +325,45 @@ async fn a_watcher_misses_no_notice(database: Database) {
     .await
     .concat();
     let seen = tokio::time::timeout(Duration::from_secs(30), watching).await;
+    let seen = seen.expect("a notice was missed").unwrap();
+    assert!(seen.is_sorted());
+    let written: BTreeSet<i64> = written.into_iter().collect();
+    assert_eq!(seen.into_iter().collect::<BTreeSet<i64>>(), written);
+}
+
+async fn a_follower_misses_no_notice_of_any_session(database: Database) {
+    const EACH: usize = 25;
+    let servers = servers(&database).await;
+    let session_of_all = with_session(&servers[0]).await.value.id;
+    let before = servers[0]
+        .append_notice(&session_of_all, "status", "{}")
+        .await
+        .unwrap();
+    let start = servers[1].last_notice().await.unwrap();
+    assert_eq!(start, before.id);
+    let follower = servers[0].clone();
+    let following = tokio::spawn(async move {
+        let mut seen: Vec<i64> = Vec::new();
+        while seen.len() < EACH * SERVERS {
+            let last = seen.last().copied().unwrap_or(start);
+            let notices = follower.notices_since(last, 7).await.unwrap();
+            seen.extend(notices.iter().map(|notice| notice.id));
+            tokio::task::yield_now().await;
+        }
+        seen
+    });
+    let written = at_once(&servers, move |records, _| async move {
+        let id = with_session(&records).await.value.id;
+        let mut written = Vec::new();
+        for _ in 0..EACH {
+            let notice = records.append_notice(&id, "status", "{}").await.unwrap();
+            written.push(notice.id);
+        }
+        written
+    })
+    .await
+    .concat();
+    let seen = tokio::time::timeout(Duration::from_secs(30), following).await;
     let seen = seen.expect("a notice was missed").unwrap();
     assert!(seen.is_sorted());
     let written: BTreeSet<i64> = written.into_iter().collect();

@@ -1,4 +1,4 @@
-//! What sessions leave behind when they are over, and how many live.
+//! What sessions leave behind when they are over, how many live, and a gate for notices.
 //!
 //! Two of the columns follow from others, as `live_template_id` does. A session that is over ended
 //! at `ended_at`, and from then until its workspace is removed it is `unclean_since` that time: what
@@ -7,7 +7,7 @@
 use sea_orm::{ConnectionTrait, DbErr};
 use sea_orm_migration::{MigrationName, MigrationTrait, SchemaManager};
 
-use super::table::{Addition, Dialect};
+use super::table::{Addition, Dialect, Table};
 
 pub(super) struct Second;
 
@@ -22,6 +22,7 @@ impl MigrationTrait for Second {
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let dialect = Dialect::of(manager).await?;
         dialect.add(manager, &ENDED).await?;
+        dialect.create(manager, &GATES).await?;
         for sql in FILL {
             manager.get_connection().execute_unprepared(sql).await?;
         }
@@ -47,6 +48,13 @@ const ENDED: Addition = Addition {
     ],
 };
 
+/// Rows to lock, where a database has no locks but those of rows.
+const GATES: Table = Table {
+    name: "gates",
+    columns: "name {id} NOT NULL PRIMARY KEY",
+    indexes: &[],
+};
+
 /// Each can be run again.
 const FILL: &[&str] = &[
     "UPDATE sessions SET ended_at = COALESCE(terminated_at, updated_at) WHERE is_over",
@@ -57,4 +65,6 @@ const FILL: &[&str] = &[
         WHERE NOT is_over GROUP BY node_id, status",
     "INSERT INTO counts (counted, owner, subject, status, slot, number)
         SELECT 'live_executions', '', '', '', 0, COUNT(*) FROM executions WHERE NOT is_over",
+    "DELETE FROM gates",
+    "INSERT INTO gates (name) VALUES ('session_notices')",
 ];
