@@ -146,6 +146,10 @@ pub struct Bounds {
     pub enforced: LimitsEnforced,
 }
 
+/// What handles crashed processes on the host, often as root, is none of a sandbox's business. It is
+/// called in spite of a limit of nothing; one byte is what the kernel takes for no.
+const NO_CORE: (Resource, u64) = (Resource::Core, 1);
+
 /// Memory for the keeper itself. Who is bound by the limit cannot have it.
 const KEEPERS_OWN: u64 = 64 << 20;
 
@@ -170,7 +174,7 @@ impl Bounds {
             };
             held.extend(holds.is_ok().then_some(limit));
         }
-        let mut own = Vec::new();
+        let mut own = vec![NO_CORE];
         let counted = limits.pids.filter(|most| {
             let most = Limit::Pids(*most);
             !held.contains(&most) && by_rlimit(most)

@@ -161,6 +161,45 @@ fn a_fork_bomb_meets_its_limit_and_the_session_still_answers() {
 }
 
 #[test]
+fn a_fork_bomb_can_be_frozen_and_ended() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        let bombing = tokio::spawn({
+            let line = line.clone();
+            let bomb = request(Language::Shell, "b() { b | b & b | b; }; b; sleep 1000");
+            async move { line.execute(bomb, || {}).await }
+        });
+        while local.usage(&id('a')).await.unwrap().tasks < 60 {}
+        local.freeze(&id('a')).await.unwrap();
+        let before = local.usage(&id('a')).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(
+            local.usage(&id('a')).await.unwrap().cpu_time_ms,
+            before.cpu_time_ms
+        );
+        local.discard(&id('a')).await.unwrap();
+        assert!(bombing.await.unwrap().is_err());
+    });
+}
+
+#[test]
+fn a_crash_is_nobody_elses_business() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        let code = "def handler(event):
+    import resource
+    return list(resource.getrlimit(resource.RLIMIT_CORE))";
+        let outcome = line.execute(request(Language::Python, code), || {}).await;
+        let limit = outcome.unwrap().result.return_value.unwrap();
+        // Nothing where the server itself has no more than that.
+        assert!(limit == "[1,1]" || limit == "[0,0]", "{limit}");
+        let own = rustix::process::getrlimit(rustix::process::Resource::Core);
+        assert_eq!(limit == "[0,0]", own.maximum == Some(0));
+        assert_eq!(printed(&line, "sh -c 'kill -SEGV $$'; ls").await, "");
+    });
+}
+
+#[test]
 fn processes_are_counted_without_control_groups_too() {
     served_by_tester(async |_, local, _| {
         let line = local.raise(spec('a')).await.unwrap().line;

@@ -194,3 +194,54 @@ fn await_frozen(directory: &Path) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::hierarchy;
+    use crate::clone::{Namespaces, Parent, clone};
+
+    /// A group in each hierarchy that can freeze, of either version.
+    fn freezers() -> Vec<Group> {
+        let name = format!("freezer-trial-{}", rustix::process::getpid());
+        // Where there is no such controller, the second finds version 2.
+        let found = [hierarchy("freezer"), hierarchy("no such controller")];
+        let mut groups: Vec<Group> = Vec::new();
+        for found in found.into_iter().filter_map(Result::ok).flatten() {
+            let directory = found.home().join(&name);
+            if fs::create_dir(&directory).is_ok() {
+                groups.push(Group {
+                    directories: vec![(directory, found.version)],
+                    ..Group::default()
+                });
+            }
+        }
+        groups
+    }
+
+    #[test]
+    fn the_frozen_do_nothing_and_can_be_ended_in_either_version() {
+        let groups = freezers();
+        assert!(!groups.is_empty());
+        for mut group in groups {
+            let busy = || loop {
+                std::hint::spin_loop();
+            };
+            let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), busy).unwrap();
+            let pid = child.pid.as_raw_nonzero().get();
+            group.place(pid).unwrap();
+            assert!(group.can_freeze());
+            group.freeze().unwrap();
+            let time = || fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+            let before = time();
+            for _ in 0..1000 {
+                std::thread::yield_now();
+            }
+            assert_eq!(time(), before);
+            child.kill();
+            group.thaw().unwrap();
+            assert_eq!(child.wait().unwrap().terminating_signal(), Some(9));
+            group.remove();
+        }
+    }
+}

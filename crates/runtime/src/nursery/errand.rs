@@ -1,11 +1,12 @@
 //! What takes longer than everybody else should wait: done in a process of its own.
 //!
 //! What is read there was written by a session, which may have made it as large and as winding as it could.
-//! An errand has an end all the same: of memory, and of time.
+//! An errand has an end all the same: of memory, of work, and of time.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::fs::MemfdFlags;
 use rustix::process::{Resource, Rlimit, Signal};
@@ -23,12 +24,15 @@ pub(super) struct Errand {
     process: Child,
     /// A file in memory.
     report: OwnedFd,
+    /// When it is given up: it may wait for something that never comes, without working.
+    deadline: Instant,
 }
 
 impl Errand {
-    /// Has `work` done, for who ordered it under `number`.
+    /// Has `work` done within `patience`, for who ordered it under `number`.
     pub(super) fn start<T: Serialize>(
         number: u64,
+        patience: Duration,
         work: impl FnOnce() -> Result<T, Refusal>,
     ) -> io::Result<Errand> {
         let report = rustix::fs::memfd_create("report", MemfdFlags::CLOEXEC)?;
@@ -56,7 +60,20 @@ impl Errand {
             number,
             process,
             report,
+            deadline: Instant::now() + patience,
         })
+    }
+
+    /// When it should be back.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Ends it, if it should have been back. It comes back for that.
+    pub(super) fn end_if_late(&self) {
+        if Instant::now() >= self.deadline {
+            self.process.kill();
+        }
     }
 
     /// Becomes readable when it is done.
@@ -73,6 +90,43 @@ impl Errand {
                 let reason = "it took too much memory or too long".to_owned();
                 (self.number, Err(reason.into()), None)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Seek};
+
+    #[test]
+    fn what_it_found_comes_back() {
+        let found: Result<u32, Refusal> = Ok(42);
+        let errand = Errand::start(7, Duration::from_secs(10), || found).unwrap();
+        let (number, done, report) = errand.back();
+        assert!(number == 7 && matches!(done, Ok(Done::Apart)));
+        let mut report = File::from(report.unwrap());
+        report.rewind().unwrap();
+        let mut text = String::new();
+        report.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "{\"Ok\":42}");
+    }
+
+    #[test]
+    fn one_that_is_late_or_takes_too_much_is_told_of() {
+        let wait = || -> Result<(), Refusal> {
+            loop {
+                rustix::event::pause();
+            }
+        };
+        let late = Errand::start(1, Duration::ZERO, wait).unwrap();
+        late.end_if_late();
+        let eat = || Ok(vec![1u8; 5 << 30].len());
+        let greedy = Errand::start(2, Duration::from_secs(60), eat).unwrap();
+        greedy.end_if_late();
+        for errand in [late, greedy] {
+            let (_, done, report) = errand.back();
+            assert!(done.is_err() && report.is_none());
         }
     }
 }

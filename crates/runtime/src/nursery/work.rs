@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use rustix::event::epoll;
+use rustix::event::{Timespec, epoll};
 use sandbox_isolation::Status;
 use sandbox_isolation::accountant::Accountant;
 use sandbox_isolation::keeper::Kept;
@@ -53,6 +54,10 @@ enum Watched {
     Errand(Errand, Option<u64>),
 }
 
+/// How long it may take to copy a workspace, and to look at one.
+const COPYING: Duration = Duration::from_secs(600);
+const LOOKING: Duration = Duration::from_secs(120);
+
 /// What epoll says of the socket, and of the accountant.
 const SOCKET: u64 = u64::MAX;
 const ACCOUNTANT: u64 = u64::MAX - 1;
@@ -87,12 +92,14 @@ impl At {
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
+            let timeout = self.until_late();
             let room = rustix::buffer::spare_capacity(&mut events);
-            match epoll::wait(&self.epoll, room, None) {
+            match epoll::wait(&self.epoll, room, timeout.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
+            self.errands().for_each(Errand::end_if_late);
             for event in &events {
                 let epoll::Event { data, .. } = *event;
                 match data.u64() {
@@ -105,6 +112,23 @@ impl At {
                 }
             }
         }
+    }
+
+    fn errands(&self) -> impl Iterator<Item = &Errand> {
+        self.watched.values().filter_map(|watched| match watched {
+            Watched::Errand(errand, _) => Some(errand),
+            Watched::Session(_) => None,
+        })
+    }
+
+    /// Until the next errand should be back.
+    fn until_late(&self) -> Option<Timespec> {
+        let deadline = self.errands().map(Errand::deadline).min()?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        Some(Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        })
     }
 
     fn next(&self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
@@ -212,13 +236,15 @@ impl At {
         };
         let root = &self.root;
         let is_raised = held.is_some();
-        let errand = Errand::start(number, || workspaces::fork(root, from, to, is_raised));
+        let errand = Errand::start(number, COPYING, || {
+            workspaces::fork(root, from, to, is_raised)
+        });
         self.send_out(errand, held)
     }
 
     fn changes(&mut self, number: u64, id: &SessionId) -> Result<(), Refusal> {
         let root = &self.root;
-        let errand = Errand::start(number, || workspaces::changes(root, id));
+        let errand = Errand::start(number, LOOKING, || workspaces::changes(root, id));
         self.send_out(errand, None)
     }
 
