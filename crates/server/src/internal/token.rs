@@ -4,7 +4,6 @@ use axum::http::{HeaderMap, header};
 use ring::hmac;
 use sandbox_model::SessionId;
 
-use crate::body::hexadecimal;
 use crate::settings::Secret;
 
 /// Separates what we derive here from whatever else may be derived from the same secret.
@@ -23,7 +22,7 @@ impl Tokens {
     #[cfg(test)]
     pub(crate) fn of(&self, session: &SessionId) -> String {
         let tag = hmac::sign(&self.0, format!("{PURPOSE}{session}").as_bytes());
-        hexadecimal(tag.as_ref())
+        crate::body::hexadecimal(tag.as_ref())
     }
 
     /// Do these headers bring the token of this session? Compared in a time that tells nothing.
