@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use sandbox_linux::clone::{Child, Namespaces, Parent, clone, leave, unshare};
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, leave};
 use sandbox_linux::identity::Ids;
 use sandbox_linux::network::{self, IpVersion};
 use sandbox_linux::signal::{self, Signals};
@@ -84,10 +84,6 @@ pub fn keep(task: &Task, control: OwnedFd, body: impl FnOnce() -> i32) -> i32 {
         perform(&task.plan, task.host)?;
         let listeners = settle(task)?;
         await_launcher(&control, &mut [0; 1])?;
-        if task.wait_for_limits {
-            // Again, now that its group is its own: what was around it is nobody's business inside.
-            unshare(Namespaces::NEWCGROUP).map_err(Step::Limits.failed())?;
-        }
         let listeners: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
         control::send_ready(&control, &listeners).map_err(Step::Lifeline.failed())
     };

@@ -377,13 +377,11 @@ impl Keeper {
             namespaces |= Namespaces::NEWNET;
         }
         let made = clone(namespaces, Parent::Caller, ours, || {
-            let enter = || match self.entrance.is_some() {
-                // A namespace too, or its processes could tell that they are in a part of something.
-                true => self
-                    .entrance
-                    .enter()
-                    .and_then(|()| unshare(Namespaces::NEWCGROUP)),
-                false => Ok(()),
+            // A namespace too, now that it is where it stays: what is around its group is nobody's
+            // business inside.
+            let enter = || {
+                self.entrance.enter()?;
+                unshare(Namespaces::NEWCGROUP)
             };
             match enter().and_then(|()| close_others(&[theirs.as_fd()])) {
                 Ok(()) => init::run(&self.inner, &theirs, None),

@@ -220,6 +220,15 @@ fn processors_are_shared_out() {
         // Two that would have had two seconds each.
         let used = outcome.result.metrics.cpu_time_ms;
         assert!((300.0..1700.0).contains(&used), "{used}");
+        // However busy the machine was: it is the group that made them wait.
+        let throttled = grounds(&nursery().to_string()).into_iter().any(|ground| {
+            let group = ground.join(id('a').as_str()).join("started");
+            let text = std::fs::read_to_string(group.join("cpu.stat")).unwrap_or_default();
+            let mut lines = text.lines();
+            let times = lines.find_map(|line| line.strip_prefix("nr_throttled "));
+            times.is_some_and(|times| times != "0")
+        });
+        assert!(throttled);
     });
 }
 

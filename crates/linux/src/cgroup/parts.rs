@@ -99,11 +99,6 @@ impl Entrance {
         done
     }
 
-    /// Does it lead anywhere?
-    pub fn is_some(&self) -> bool {
-        !self.processes.is_empty()
-    }
-
     /// What it is made of.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let valve = self.valve.iter().map(|valve| &valve.file);
@@ -141,6 +136,28 @@ mod tests {
             child.wait().unwrap().exit_status()
         };
         assert_eq!((run(false), run(true)), (Some(0), None));
+        group.remove();
+        Ground::give_up(&name);
+    }
+
+    #[test]
+    fn the_limit_of_processors_is_lifted_for_a_moment_and_there_again() {
+        let name = format!("valve-trial-{}", rustix::process::getpid());
+        let ground = Ground::take(&name, None);
+        let mut group = ground.group("session").unwrap();
+        let mut entrance = Entrance::default();
+        group.divide(Limit::Cpu(500), &mut entrance).unwrap();
+        let part = group.parts[0].clone();
+        let quota = || {
+            let files = ["cpu.max", "cpu.cfs_quota_us"].into_iter();
+            let mut texts = files.flat_map(|file| fs::read_to_string(part.join(file)));
+            let text = texts.next().unwrap();
+            text.split_whitespace().next().unwrap().to_owned()
+        };
+        assert_eq!(quota(), "50000");
+        let lifted = entrance.unthrottled(quota);
+        assert!(lifted == "-1" || lifted == "max", "{lifted}");
+        assert_eq!(quota(), "50000");
         group.remove();
         Ground::give_up(&name);
     }
