@@ -1,7 +1,8 @@
 //! The audit: what was changed, and by whom.
 
 use sandbox_model::AuditRecord;
-use sea_orm::{ActiveValue, EntityTrait};
+use sea_orm::sea_query::extension::mysql::{IndexHintScope, MySqlSelectStatementExt};
+use sea_orm::{ActiveValue, EntityTrait, QuerySelect};
 
 use super::Records;
 use super::count::{self, Counted, Key};
@@ -40,7 +41,9 @@ impl Records {
 
     /// What was written down, newest first.
     pub async fn audit(&self, page: &PageRequest) -> Result<Page<AuditRecord>, StoreError> {
-        let select = ORDER.page::<_, i64>(Entity::find(), page)?;
+        let mut select = ORDER.page::<_, i64>(Entity::find(), page)?;
+        // MySQL would rather read and sort all of a table whose rows are this short.
+        QuerySelect::query(&mut select).force_index("audit_by_age", IndexHintScope::OrderBy);
         let read = async {
             let rows = select.all(self.reader()).await?;
             let total = count::total(self.reader(), count::all(Counted::Audit)).await?;
