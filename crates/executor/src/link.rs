@@ -5,7 +5,7 @@
 //! descriptor comes first. Both ends wait without a thread.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::MemfdFlags;
@@ -57,14 +57,15 @@ impl Link {
         body: &T,
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
-        let text = serde_json::to_vec(body)?;
-        if text.len() <= SHORT {
-            let bytes = [&[INLINE], &text[..]].concat();
-            return self.send_bytes(&bytes, descriptors).await;
+        let mut text = Text::default();
+        serde_json::to_writer(&mut text, body)?;
+        match text.end()? {
+            Written::Here(bytes) => self.send_bytes(&bytes, descriptors).await,
+            Written::Apart(apart) => {
+                let all = [&[apart.as_fd()], descriptors].concat();
+                self.send_bytes(&[APART], &all).await
+            }
         }
-        let apart = in_memory(&text)?;
-        let all = [&[apart.as_fd()], descriptors].concat();
-        self.send_bytes(&[APART], &all).await
     }
 
     async fn send_bytes(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -108,10 +109,54 @@ impl Link {
     }
 }
 
-fn in_memory(text: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?);
-    file.write_all(text)?;
-    Ok(file.into())
+/// A message while it is written. What an execution printed can be many times as long in JSON, so a long
+/// one is never whole in this process's own memory.
+#[derive(Default)]
+struct Text {
+    short: Vec<u8>,
+    apart: Option<BufWriter<File>>,
+}
+
+/// A message that was written.
+enum Written {
+    Here(Vec<u8>),
+    Apart(OwnedFd),
+}
+
+impl Text {
+    fn end(self) -> io::Result<Written> {
+        Ok(match self.apart {
+            None => Written::Here(self.short),
+            Some(apart) => Written::Apart(apart.into_inner()?.into()),
+        })
+    }
+}
+
+impl Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.apart.is_none() && self.short.len() + bytes.len() <= SHORT {
+            if self.short.is_empty() {
+                self.short.push(INLINE);
+            }
+            self.short.extend(bytes);
+            return Ok(bytes.len());
+        }
+        let apart = match &mut self.apart {
+            Some(apart) => apart,
+            None => {
+                let file = rustix::fs::memfd_create("message", MemfdFlags::CLOEXEC)?;
+                let apart = self.apart.insert(BufWriter::new(file.into()));
+                apart.write_all(self.short.get(1..).unwrap_or_default())?;
+                self.short = Vec::new();
+                apart
+            }
+        };
+        apart.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn out_of_memory(apart: OwnedFd) -> io::Result<Vec<u8>> {
@@ -138,7 +183,16 @@ mod tests {
     #[test]
     fn messages_arrive_whole_however_long_with_their_descriptors() {
         on_a_line(async |one, other| {
-            for length in [0, 1, SHORT, SHORT + 1, 3 << 20] {
+            for length in [
+                0,
+                1,
+                SHORT - 4,
+                SHORT - 3,
+                SHORT - 2,
+                SHORT,
+                SHORT + 1,
+                3 << 20,
+            ] {
                 let text = "x".repeat(length);
                 let file = tempfile::tempfile().unwrap();
                 (&file).write_all(b"inside").unwrap();
@@ -159,7 +213,7 @@ mod tests {
     #[test]
     fn a_full_line_waits_until_it_is_read() {
         on_a_line(async |one, other| {
-            let text = "x".repeat(SHORT - 2);
+            let text = "x".repeat(SHORT - 3);
             let sending = async {
                 for _ in 0..100 {
                     one.send(&text, &[]).await.unwrap();
