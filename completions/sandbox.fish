@@ -211,10 +211,35 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -s n -l dry-run -d '
 complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -l stale -d 'Also stale sandboxes without changes'
 complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -l json -d 'Print JSON: [{"what", "path", "size", "deleted"}]'
 complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l bind -d 'Where to listen' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l data -d 'Where to keep what is kept' -r -F
-complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l database -d 'The database: sqlite:, postgres: or mysql: URL' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l objects -d 'Where objects are: file:DIR or s3:BUCKET' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l config -d 'Read settings from this TOML file [SANDBOX_CONFIG]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l bind -d 'Where to listen [SANDBOX_BIND, default 127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l data -d 'Where to keep what is kept [SANDBOX_DATA]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l database -d 'The database: sqlite:, postgres: or mysql: URL; one with a password belongs in DATABASE_URL' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l objects -d 'Where objects are: file:DIR, s3:BUCKET or s3://BUCKET/PREFIX [SANDBOX_OBJECTS]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l runtime -d 'What sessions run on: local [SANDBOX_RUNTIME]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l user -d 'Whom sessions belong to on this machine, when the server is root [SANDBOX_USER, 59999:59999]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l node-id -d 'What this machine is called among those that share a database [SANDBOX_NODE_ID]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l log-level -d 'error, warn, info, debug or trace; also by part [LOG_LEVEL, info]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l drain-timeout -d 'How long executions may go on when the server is told to end [SANDBOX_DRAIN_TIMEOUT, 30s]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l requests-per-second -d 'How often a key may ask [SANDBOX_REQUESTS_PER_SECOND, 1000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l allowed-origin -d 'From where browsers may ask, such as https://app.example.com; again for more [SANDBOX_ALLOWED_ORIGINS, none]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l database-max-connections -d 'The most connections to the database [DATABASE_MAX_CONNECTIONS, 60]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l database-max-lifetime -d 'After this long a connection is replaced [DATABASE_MAX_LIFETIME, 1h]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l s3-endpoint -d 'The S3 server\'s URL; Amazon\'s own without it [S3_ENDPOINT]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l s3-bucket -d 'The bucket, as --objects s3:BUCKET [S3_BUCKET]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l s3-region -d 'The region that requests are signed for [AWS_REGION, us-east-1]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l s3-addressing -d 'Where requests name the bucket: path or host [S3_ADDRESSING, path]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l idle-timeout -d 'A session that nobody used for so long ends; or off [SANDBOX_IDLE_TIMEOUT, 30m]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l max-lifetime -d 'A session ends at this age, renewed or not; or off [SANDBOX_MAX_LIFETIME, 6h]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l expire -d 'Whether sessions end when they expire: on or off [SANDBOX_EXPIRE, on]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l reap-interval -d 'How often sessions are looked at for ending, a minute at most [SANDBOX_REAP_INTERVAL, 10s]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l retention -d 'How long a workspace is kept after its session\'s end; or off: for ever [SANDBOX_RETENTION, 24h]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l hibernate-after -d 'A session unused for so long gives its processes up until its next use; or off [SANDBOX_HIBERNATE_AFTER, 1m]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l strict-limits -d 'Refuse sessions whose template\'s limits cannot be enforced here: on or off [SANDBOX_STRICT_LIMITS, off]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l max-sessions -d 'The most sessions at a time [SANDBOX_MAX_SESSIONS, 20000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l source-root -d 'A directory below which a session\'s source may be; again for more [SANDBOX_SOURCE_ROOTS, none]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l check -d 'Tell what would be used and where each of it comes from, and start nothing'
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l json -d 'With --check, print JSON: {"settings": [{"setting", "value", "origin", "from"}], "warnings"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand doctor" -l json -d 'Print JSON: [{"feature", "works", "detail", "meaning", "fix", "required"}]'
 complete -c sandbox -n "__fish_sandbox_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -344,10 +344,35 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (serve)
 _arguments "${_arguments_options[@]}" : \
-'--bind=[Where to listen]:ADDRESS:_default' \
-'--data=[Where to keep what is kept]:DIR:_files' \
-'--database=[The database\: sqlite\:, postgres\: or mysql\: URL]:URL:_default' \
-'--objects=[Where objects are\: file\:DIR or s3\:BUCKET]:URL:_default' \
+'--config=[Read settings from this TOML file \[SANDBOX_CONFIG\]]:FILE:_files' \
+'--bind=[Where to listen \[SANDBOX_BIND, default 127.0.0.1\:8000\]]:ADDRESS:_default' \
+'--data=[Where to keep what is kept \[SANDBOX_DATA\]]:DIR:_default' \
+'--database=[The database\: sqlite\:, postgres\: or mysql\: URL; one with a password belongs in DATABASE_URL]:URL:_default' \
+'--objects=[Where objects are\: file\:DIR, s3\:BUCKET or s3\://BUCKET/PREFIX \[SANDBOX_OBJECTS\]]:URL:_default' \
+'*--runtime=[What sessions run on\: local \[SANDBOX_RUNTIME\]]:NAME:_default' \
+'--user=[Whom sessions belong to on this machine, when the server is root \[SANDBOX_USER, 59999\:59999\]]:UID:GID:_default' \
+'--node-id=[What this machine is called among those that share a database \[SANDBOX_NODE_ID\]]:NAME:_default' \
+'--log-level=[error, warn, info, debug or trace; also by part \[LOG_LEVEL, info\]]:LEVEL:_default' \
+'--drain-timeout=[How long executions may go on when the server is told to end \[SANDBOX_DRAIN_TIMEOUT, 30s\]]:TIME:_default' \
+'--requests-per-second=[How often a key may ask \[SANDBOX_REQUESTS_PER_SECOND, 1000\]]:NUMBER:_default' \
+'*--allowed-origin=[From where browsers may ask, such as https\://app.example.com; again for more \[SANDBOX_ALLOWED_ORIGINS, none\]]:ORIGIN:_default' \
+'--database-max-connections=[The most connections to the database \[DATABASE_MAX_CONNECTIONS, 60\]]:NUMBER:_default' \
+'--database-max-lifetime=[After this long a connection is replaced \[DATABASE_MAX_LIFETIME, 1h\]]:TIME:_default' \
+'--s3-endpoint=[The S3 server'\''s URL; Amazon'\''s own without it \[S3_ENDPOINT\]]:URL:_default' \
+'--s3-bucket=[The bucket, as --objects s3\:BUCKET \[S3_BUCKET\]]:NAME:_default' \
+'--s3-region=[The region that requests are signed for \[AWS_REGION, us-east-1\]]:NAME:_default' \
+'--s3-addressing=[Where requests name the bucket\: path or host \[S3_ADDRESSING, path\]]:WHERE:_default' \
+'--idle-timeout=[A session that nobody used for so long ends; or off \[SANDBOX_IDLE_TIMEOUT, 30m\]]:TIME:_default' \
+'--max-lifetime=[A session ends at this age, renewed or not; or off \[SANDBOX_MAX_LIFETIME, 6h\]]:TIME:_default' \
+'--expire=[Whether sessions end when they expire\: on or off \[SANDBOX_EXPIRE, on\]]:SWITCH:_default' \
+'--reap-interval=[How often sessions are looked at for ending, a minute at most \[SANDBOX_REAP_INTERVAL, 10s\]]:TIME:_default' \
+'--retention=[How long a workspace is kept after its session'\''s end; or off\: for ever \[SANDBOX_RETENTION, 24h\]]:TIME:_default' \
+'--hibernate-after=[A session unused for so long gives its processes up until its next use; or off \[SANDBOX_HIBERNATE_AFTER, 1m\]]:TIME:_default' \
+'--strict-limits=[Refuse sessions whose template'\''s limits cannot be enforced here\: on or off \[SANDBOX_STRICT_LIMITS, off\]]:SWITCH:_default' \
+'--max-sessions=[The most sessions at a time \[SANDBOX_MAX_SESSIONS, 20000\]]:NUMBER:_default' \
+'*--source-root=[A directory below which a session'\''s source may be; again for more \[SANDBOX_SOURCE_ROOTS, none\]]:DIR:_default' \
+'--check[Tell what would be used and where each of it comes from, and start nothing]' \
+'--json[With --check, print JSON\: {"settings"\: \[{"setting", "value", "origin", "from"}\], "warnings"}]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0

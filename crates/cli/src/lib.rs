@@ -30,6 +30,7 @@ mod reading;
 mod record;
 mod refusals;
 mod report;
+mod serve;
 mod shell;
 mod status;
 mod summary;

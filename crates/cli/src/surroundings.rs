@@ -15,7 +15,7 @@ use crate::config::{Config, ConfigError};
 use crate::report::{Problem, Refusal};
 
 /// What the environment lacks or gets wrong.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, Error)]
 pub(crate) enum SurroundingsError {
     /// No home, and something needs it.
     #[error("HOME is not set, so there is no place to keep sandboxes")]
@@ -45,7 +45,7 @@ impl Failure for SurroundingsError {
 }
 
 /// A variable that is set to something.
-fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 

@@ -26,7 +26,10 @@ mod serve;
 mod settings;
 mod state;
 
+pub use logging::is_level as is_log_level;
 pub use openapi::document;
 pub use sandbox_control::Settings as ControlSettings;
+pub use sandbox_store::objects::{Addressing, Credentials, Location};
+pub use sandbox_store::records::Pool;
 pub use serve::{ServeError, Served, serve};
 pub use settings::{S3, Secret, Settings};

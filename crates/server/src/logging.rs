@@ -4,6 +4,16 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
+/// Is this a level that can be logged at, such as `info` or `sandbox_control=debug,info`?
+pub fn is_level(text: &str) -> bool {
+    // A lone word that is no level is taken for a part of the program by the filter's parser.
+    let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match is_word {
+        true => text.parse::<tracing::Level>().is_ok() || text.eq_ignore_ascii_case("off"),
+        false => EnvFilter::try_new(text).is_ok(),
+    }
+}
+
 /// Starts logging at `level`, such as `info` or `sandbox_control=debug,info`.
 pub(crate) fn start(level: &str) -> Result<(), String> {
     let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;

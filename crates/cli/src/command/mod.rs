@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Path(path::Args),
     History(history::Args),
     Gc(gc::Args),
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Doctor(doctor::Args),
     Version(version::Args),
     Completions(completions::Args),

@@ -1,14 +1,12 @@
 //! `sandbox serve`
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
-use sandbox_linux::identity::Ids;
-use sandbox_server::{Secret, Served, Settings};
+use sandbox_server::Served;
 
 use crate::ending::Ending;
 use crate::narration;
-use crate::report::{Problem, Refusal};
+use crate::report::Problem;
+use crate::serve::flags::Flags;
+use crate::serve::{self, Surroundings};
 use crate::surroundings;
 
 /// Serve sessions over HTTP
@@ -16,72 +14,50 @@ use crate::surroundings;
 /// Sessions, executions, templates and files behind an API on this machine's own kernel: no daemon, no
 /// images, no root. Everything it keeps is in its data directory, the admin's API key in admin.key there.
 ///
+/// Flags go over environment variables, these over the file that --config names. Secrets have no flag:
+/// SANDBOX_API_KEY, INTERNAL_API_TOKEN, DATABASE_URL and AWS's own are read from the environment, or from
+/// the file that the same name with _FILE at its end names.
+///
 /// Examples:
 ///   sandbox serve
 ///   sandbox serve --bind 127.0.0.1:9000 --data /srv/sandbox
+///   DATABASE_URL_FILE=/run/secrets/database sandbox serve --objects s3:my-bucket
 #[derive(Debug, clap::Args)]
 #[cfg_attr(test, derive(PartialEq))]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    bind: SocketAddr,
+    #[command(flatten)]
+    flags: Flags,
 
-    /// Where to keep what is kept
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    /// Tell what would be used and where each of it comes from, and start nothing
+    #[arg(long)]
+    check: bool,
 
-    /// The database: sqlite:, postgres: or mysql: URL
-    #[arg(long, value_name = "URL")]
-    database: Option<String>,
-
-    /// Where objects are: file:DIR or s3:BUCKET
-    #[arg(long, value_name = "URL")]
-    objects: Option<String>,
+    /// With --check, print JSON: {"settings": [{"setting", "value", "origin", "from"}], "warnings"}
+    #[arg(long, requires = "check")]
+    json: bool,
 }
 
-/// Whom sessions belong to on the host when the server is root: nobody else.
-const NOBODY_ELSE: Ids = Ids {
-    user: 59_999,
-    group: 59_999,
-};
-
 pub(crate) fn serve(args: &Args) -> Result<Ending, Problem> {
-    let is_root = rustix::process::geteuid().is_root();
-    let data = match (&args.data, is_root) {
-        (Some(data), _) => surroundings::absolute(data)?,
-        (None, true) => PathBuf::from("/var/lib/sandbox"),
-        (None, false) => surroundings::home()?.join(".local/share/daedalos/server"),
-    };
-    let database = match &args.database {
-        Some(url) => url.clone(),
-        None => format!("sqlite:{}", data.join("records.db").display()),
-    };
-    let objects = match &args.objects {
-        Some(url) => url.parse(),
-        None => format!("file:{}", data.join("objects").display()).parse(),
-    };
-    let objects = objects.map_err(|error| Refusal::new(format!("--objects: {error}")))?;
-    let node = "local"
-        .parse()
-        .unwrap_or_else(|_| unreachable!("a valid identifier"));
-    let settings = Settings {
-        bind: args.bind,
-        data,
-        database: Secret(database),
-        pool: Default::default(),
-        objects,
-        s3: Default::default(),
-        api_key: None,
-        internal_token: None,
-        user: is_root.then_some(NOBODY_ELSE),
-        allowed_origins: Vec::new(),
-        requests_per_second: 1000,
-        log_level: "info".to_owned(),
-        control: sandbox_server::ControlSettings::new(node),
-    };
-    sandbox_server::serve(settings, told)?;
+    let resolved = serve::settle(&args.flags, around())?;
+    for warning in &resolved.warnings {
+        narration::warn(format_args!("{warning}"));
+    }
+    if args.check {
+        return serve::check::check(&resolved, args.json);
+    }
+    sandbox_server::serve(resolved.settings, told)?;
     Ok(Ending::DONE)
+}
+
+fn around() -> Surroundings<'static> {
+    let name = rustix::system::uname();
+    Surroundings {
+        variable: &surroundings::variable,
+        home: surroundings::home(),
+        is_root: rustix::process::geteuid().is_root(),
+        hostname: name.nodename().to_string_lossy().into_owned(),
+    }
 }
 
 fn told(served: &Served) {
