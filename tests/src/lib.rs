@@ -21,7 +21,7 @@ pub use attempt::Attempt;
 pub use binary::{attacker_binary, need, sandbox_binary};
 pub use filesystem::{Filesystem, Mounted, subvolume, unmount};
 pub use fixture::{BOX, Fixture};
-pub use leaks::{control_groups, marked_processes, wait_until_gone};
+pub use leaks::{control_groups, marked_processes, mounts_below, wait_until_gone};
 pub use process::{Outcome, PATIENCE, Running, await_exit, finish};
 pub use server::{Answering, SECRET, abstract_name};
 pub use terminal::Terminal;
