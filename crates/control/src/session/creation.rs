@@ -1,7 +1,7 @@
 //! Making a session.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
@@ -10,6 +10,8 @@ use sandbox_model::{
     Cpu, Quantity, Resources, Session, SessionEvent, SessionId, SessionMode, SessionStatus,
     Template, TemplateId,
 };
+use sandbox_store::Stored;
+use sandbox_store::records::Lease;
 use serde_json::json;
 
 use super::lifetime::{after, check_timeout};
@@ -25,6 +27,9 @@ use crate::random;
 /// What may be in a session's environment.
 const MOST_VARIABLES: usize = 64;
 const MOST_ENVIRONMENT_BYTES: usize = 10 << 10;
+
+/// How long an agent's sessions wait for a server that ended while it wrote one down.
+const TURN: Duration = Duration::from_secs(10);
 
 /// A session to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,15 +89,11 @@ impl Control {
         self.check_node().await?;
         self.check_capacity().await?;
         let mut session = self.draft(&new, &template)?;
-        if new.mode == SessionMode::Persistent {
-            self.reattach(&mut session).await?;
-        }
-        let claimed = match copied {
-            Some(_) => None,
-            None => self.claim(&mut session, &new, &template).await?,
-        };
+        let turn = self.take_turn(&session).await?;
+        let placed = self.place(&mut session, &new, &template, copied).await;
+        self.end_turn(turn).await;
+        let (stored, claimed) = placed?;
         let from_pool = claimed.is_some();
-        let stored = self.shared.records.insert_session(&session).await?;
         let id = &stored.value.id;
         let detail = json!({ "status": SessionStatus::Creating, "from_pool": from_pool });
         self.notice(id, "status", detail).await;
@@ -121,6 +122,50 @@ impl Control {
                 self.change(id, SessionEvent::Failed, failed).await?;
                 Err(error)
             }
+        }
+    }
+
+    /// Finds a session its workspace and writes it down; what it found in the pool comes back with it.
+    async fn place(
+        &self,
+        session: &mut Session,
+        new: &NewSession,
+        template: &Template,
+        copied: Option<&SessionId>,
+    ) -> Result<(Stored<Session>, Option<Use>), ControlError> {
+        if new.mode == SessionMode::Persistent {
+            self.reattach(session).await?;
+        }
+        let claimed = match copied {
+            Some(_) => None,
+            None => self.claim(session, new, template).await?,
+        };
+        let stored = self.shared.records.insert_session(session).await?;
+        Ok((stored, claimed))
+    }
+
+    /// Persistent sessions of one agent are written down one after the other, on whichever server: of two at
+    /// once, the second must see the first.
+    async fn take_turn(&self, session: &Session) -> Result<Option<Lease>, ControlError> {
+        let (SessionMode::Persistent, Some(agent)) = (session.mode, &session.agent_id) else {
+            return Ok(None);
+        };
+        let (name, records) = (format!("agent {agent}"), &self.shared.records);
+        let turn = records.acquire_lease(&name, session.id.as_str(), TURN);
+        match turn.await? {
+            Some(turn) => Ok(Some(turn)),
+            None => Err(ControlError::conflict(
+                format!("a persistent session of agent {agent} is being made"),
+                "use that one, or end it first",
+            )),
+        }
+    }
+
+    async fn end_turn(&self, turn: Option<Lease>) {
+        let Some(turn) = turn else { return };
+        if let Err(error) = self.shared.records.release_lease(&turn).await {
+            let name = &turn.name;
+            tracing::warn!(%error, "cannot give back the lease of {name}, which ends by itself");
         }
     }
 
