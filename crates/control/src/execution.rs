@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use crate::caller::Caller;
+use crate::clock::as_kept;
 use crate::control::Control;
 use crate::error::{ControlError, Kind, chain};
 use crate::keys::hexadecimal;
@@ -307,11 +308,13 @@ impl Control {
     /// Keeps what became of an execution, however long the database takes to answer.
     async fn keep(&self, mut stored: Stored<Execution>, outcome: Outcome) -> Option<Finished> {
         let digest = digest_of(&outcome);
-        let artifacts: Vec<_> = outcome
+        let mut artifacts: Vec<_> = outcome
             .artifacts
             .iter()
             .map(|found| artifact(&outcome, found))
             .collect();
+        // As they are listed later.
+        artifacts.sort_by_key(|artifact: &Artifact| (artifact.created_at, artifact.id.clone()));
         loop {
             let Some(ended) = ended(&stored.value, &outcome) else {
                 // Somebody else ended it, who could not know.
@@ -644,7 +647,7 @@ pub(crate) fn artifact(outcome: &Outcome, found: &ArtifactFound) -> Artifact {
         size_bytes: found.size_bytes,
         mime_type: found.mime_type.clone(),
         sha256: found.sha256.clone(),
-        created_at: found.created_at,
+        created_at: as_kept(found.created_at),
     }
 }
 

@@ -9,6 +9,7 @@ use sandbox_model::{ApiKey, KeyId, Scope};
 use serde_json::json;
 
 use crate::caller::Caller;
+use crate::clock::as_kept;
 use crate::control::Control;
 use crate::error::ControlError;
 use crate::random;
@@ -57,7 +58,7 @@ impl Control {
             id: KeyId::random(random::numbers()),
             name: name.to_owned(),
             scope,
-            created_at: Timestamp::now(),
+            created_at: as_kept(Timestamp::now()),
             revoked_at: None,
         };
         self.shared.records.insert_key(&key, &hash(&secret)).await?;

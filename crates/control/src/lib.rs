@@ -10,6 +10,7 @@ mod activity;
 mod audit;
 mod callback;
 mod caller;
+mod clock;
 pub mod content;
 mod control;
 mod error;
