@@ -51,8 +51,8 @@ impl ApiError {
         ApiError {
             status,
             code,
-            description: description.into(),
-            detail: detail.into(),
+            description: short(description.into()),
+            detail: short(detail.into()),
             solution: solution.into(),
             retry_after: None,
         }
@@ -244,6 +244,16 @@ fn not_found(kind: Kind, id: &str) -> ApiError {
     };
     let detail = format!("{kind} {id} is not known");
     ApiError::new(StatusCode::NOT_FOUND, code, description, detail, solution)
+}
+
+/// What somebody sent may be megabytes long, and is not sent back whole.
+fn short(mut text: String) -> String {
+    const MOST: usize = 5000;
+    if text.len() > MOST {
+        text.truncate(text.floor_char_boundary(MOST));
+        text.push('…');
+    }
+    text
 }
 
 /// An error with what caused it, in one line.
