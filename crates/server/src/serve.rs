@@ -163,14 +163,16 @@ async fn run(
     let address = listener.local_addr().map_err(unbound)?;
     let (app, key_file) = assemble(&settings, nursery).await?;
     let control = app.control.clone();
+    // Whoever hears that it listens may end it at once.
+    let (last_requests, last_executions) = (ending(), ending());
     listening(&Served { address, key_file });
     tracing::info!(%address, "listening on {address}");
     let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(ending());
+    let served = axum::serve(listener, service).with_graceful_shutdown(last_requests);
     let outcome = tokio::select! {
         outcome = served => outcome,
         // Streams of events have no end of their own.
-        () = async { ending().await; control.stop().await } => Ok(()),
+        () = async { last_executions.await; control.stop().await } => Ok(()),
     };
     control.stop().await;
     outcome.map_err(ServeError::Run)
@@ -242,16 +244,19 @@ fn signing_key(secret: &Secret) -> SigningKey {
     SigningKey::new(&bytes)
 }
 
-/// Until the server is told to end.
-async fn ending() {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (
+/// Until the server is told to end, from the call on.
+fn ending() -> impl Future<Output = ()> {
+    let signals = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
-    ) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    );
+    async {
+        let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
 }
