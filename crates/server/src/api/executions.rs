@@ -42,9 +42,9 @@ pub(crate) struct ExecuteRequest {
     #[schema(minimum = 1, maximum = 3600, default = 30)]
     timeout: Option<u32>,
     /// What it is given, as any JSON: 1 MB at most.
-    #[serde(default, alias = "event_data")]
+    #[serde(default = "nothing", alias = "event_data")]
     #[schema(value_type = Object)]
-    event: Option<Value>,
+    event: Value,
     /// Whether it is run again when it crashes, three times at most.
     #[serde(default)]
     retry: bool,
@@ -391,6 +391,11 @@ pub(crate) async fn cancel(
     Ok(Json(StatusView::of(summary(cancelled))))
 }
 
+/// What code is given to which nothing is given.
+fn nothing() -> Value {
+    json!({})
+}
+
 impl ExecuteRequest {
     fn read(self) -> NewExecution {
         /// How long an execution may take that does not say, in seconds.
@@ -398,9 +403,7 @@ impl ExecuteRequest {
         NewExecution {
             code: self.code,
             language: self.language.into(),
-            event: self
-                .event
-                .unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+            event: self.event,
             timeout_seconds: self.timeout.unwrap_or(USUAL),
             retry: self.retry,
         }
