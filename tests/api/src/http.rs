@@ -5,7 +5,7 @@
 //! comes: one request for each connection.
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub struct Call {
     address: SocketAddr,
+    from: Option<Ipv4Addr>,
     method: String,
     target: String,
     headers: Vec<(String, String)>,
@@ -51,11 +52,19 @@ impl Call {
     pub fn new(address: SocketAddr, method: &str, target: &str) -> Call {
         Call {
             address,
+            from: None,
             method: method.to_owned(),
             target: target.to_owned(),
             headers: Vec::new(),
             body: Vec::new(),
         }
+    }
+
+    /// Sent from this address of the loopback: strangers are told apart by it.
+    #[must_use]
+    pub fn from(mut self, address: Ipv4Addr) -> Call {
+        self.from = Some(address);
+        self
     }
 
     /// A header, instead of one of that name that was set before.
@@ -138,7 +147,10 @@ impl Call {
 
     /// Sends it, and gives the connection with nothing read.
     pub fn write(self) -> std::io::Result<TcpStream> {
-        let mut stream = TcpStream::connect(self.address)?;
+        let mut stream = match self.from {
+            Some(from) => connect(from, self.address)?,
+            None => TcpStream::connect(self.address)?,
+        };
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
@@ -289,6 +301,15 @@ impl Answer {
         assert!(detail.contains(field), "{field}: {error}");
         error
     }
+}
+
+/// Connects from an address that was chosen.
+fn connect(from: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&socket, &SocketAddr::from((from, 0)))?;
+    connect(&socket, &to)?;
+    Ok(TcpStream::from(socket))
 }
 
 /// The status, and the headers with their names in small letters.

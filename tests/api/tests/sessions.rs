@@ -73,7 +73,7 @@ fn agent(purpose: &str) -> String {
 on_every_storage! {
     fn a_session_is_running_when_it_is_answered_and_has_every_field(server: &Server) {
         let asked = json!({
-            "template_id": "python-datascience",
+            "template_id": "nodejs-basic",
             "timeout": 90,
             "mode": "persistent",
             "agent_id": agent("every field"),
@@ -87,7 +87,7 @@ on_every_storage! {
         assert!(like(Form::Session, &session["session_id"]), "{session:#}");
         let id = id_of(&session);
         for (field, value) in [
-            ("template_id", json!("python-datascience")),
+            ("template_id", json!("nodejs-basic")),
             ("status", json!("running")),
             ("mode", json!("persistent")),
             ("agent_id", json!(agent("every field"))),

@@ -1,0 +1,341 @@
+//! Who may ask, how often, and what is said to those who may not.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use sandbox_api_tests::{Answer, Server, is_time, on_every_storage};
+use serde_json::{Value, json};
+
+/// What a caller needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Needs {
+    Nothing,
+    Read,
+    Operate,
+    Admin,
+}
+use Needs::{Admin, Nothing, Operate, Read};
+
+/// Every route, and what it needs.
+const ROUTES: [(&str, &str, Needs); 37] = [
+    ("POST", "/api/v1/sessions", Operate),
+    ("GET", "/api/v1/sessions", Read),
+    ("GET", "/api/v1/sessions/SESSION", Read),
+    ("DELETE", "/api/v1/sessions/SESSION", Operate),
+    ("POST", "/api/v1/sessions/SESSION/renew", Operate),
+    ("POST", "/api/v1/sessions/SESSION/pause", Operate),
+    ("POST", "/api/v1/sessions/SESSION/resume", Operate),
+    ("POST", "/api/v1/sessions/SESSION/fork", Operate),
+    ("GET", "/api/v1/sessions/SESSION/changes", Read),
+    ("GET", "/api/v1/sessions/SESSION/events", Read),
+    ("POST", "/api/v1/sessions/SESSION/execute", Operate),
+    ("GET", "/api/v1/sessions/SESSION/executions", Read),
+    ("GET", "/api/v1/executions/EXECUTION", Read),
+    ("GET", "/api/v1/executions/EXECUTION/status", Read),
+    ("GET", "/api/v1/executions/EXECUTION/result", Read),
+    ("POST", "/api/v1/executions/EXECUTION/cancel", Operate),
+    ("POST", "/api/v1/sessions/SESSION/files/upload", Operate),
+    ("GET", "/api/v1/sessions/SESSION/files/upload", Read),
+    ("DELETE", "/api/v1/sessions/SESSION/files/upload", Operate),
+    ("GET", "/api/v1/sessions/SESSION/files/a/b", Read),
+    ("DELETE", "/api/v1/sessions/SESSION/files/a/b", Operate),
+    ("GET", "/api/v1/sessions/SESSION/files", Read),
+    ("GET", "/api/v1/sessions/SESSION/archive", Read),
+    ("POST", "/api/v1/templates", Admin),
+    ("GET", "/api/v1/templates", Read),
+    ("GET", "/api/v1/templates/TEMPLATE", Read),
+    ("PUT", "/api/v1/templates/TEMPLATE", Admin),
+    ("DELETE", "/api/v1/templates/TEMPLATE", Admin),
+    ("GET", "/api/v1/nodes", Read),
+    ("POST", "/api/v1/nodes/NODE/drain", Admin),
+    ("POST", "/api/v1/api-keys", Admin),
+    ("GET", "/api/v1/api-keys", Admin),
+    ("DELETE", "/api/v1/api-keys/KEY", Admin),
+    ("GET", "/health", Nothing),
+    ("GET", "/ready", Nothing),
+    ("GET", "/metrics", Nothing),
+    ("GET", "/api/v1/openapi.json", Nothing),
+];
+
+/// The same, with identifiers of nothing that is there.
+fn target(path: &str) -> String {
+    path.replace("SESSION", "sess_0000000000000000")
+        .replace("EXECUTION", "exec_20260101_00000000")
+        .replace("TEMPLATE", "no-template")
+        .replace("NODE", "no-node")
+        .replace("KEY", "key_0000000000000000")
+}
+
+/// Makes a key: its identifier and secret.
+#[track_caller]
+fn key(server: &Server, scope: &str) -> (String, String) {
+    let made = server
+        .post(
+            "/api-keys",
+            &json!({ "name": format!("a {scope} key"), "scope": scope }),
+        )
+        .json(201);
+    let text = |field: &str| made[field].as_str().unwrap().to_owned();
+    (text("key_id"), text("secret"))
+}
+
+fn names(object: &Value) -> BTreeSet<&str> {
+    object
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+/// Waits as a stranger who is told to, and gives the answer after that.
+fn patiently(ask: impl Fn() -> Answer) -> Answer {
+    loop {
+        let answer = ask();
+        if answer.status != 429 {
+            return answer;
+        }
+        std::thread::sleep(Duration::from_millis(60));
+    }
+}
+
+on_every_storage! {
+    fn every_route_needs_its_scope_and_a_greater_one_will_do(server: &Server) {
+        let keys = [(Read, "read"), (Operate, "operate"), (Admin, "admin")]
+            .map(|(scope, name)| (scope, key(server, name).1));
+        for (method, path, needed) in ROUTES {
+            let target = target(path);
+            for (scope, key) in &keys {
+                let answer = server.stranger(method, &target).key(key).send();
+                if *scope < needed {
+                    let error = answer.error(403, "Sandbox.Forbidden");
+                    let detail = error["error_detail"].as_str().unwrap();
+                    assert!(detail.contains(&format!("{needed:?}").to_lowercase()), "{detail}");
+                } else {
+                    assert!(![401, 403].contains(&answer.status), "{method} {target}: {}", answer.text());
+                }
+            }
+        }
+    }
+
+    fn a_stranger_is_told_nothing(server: &Server) {
+        for (method, path, needed) in ROUTES {
+            let target = target(path);
+            let answer = patiently(|| server.stranger(method, &target).from(Ipv4Addr::new(127, 0, 1, 1)).send());
+            if needed == Nothing {
+                assert_eq!(answer.status, 200, "{target}");
+                continue;
+            }
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+            answer.error(401, "Sandbox.Unauthorized");
+        }
+    }
+
+    fn only_a_key_that_is_known_opens(server: &Server) {
+        let (id, secret) = key(server, "read");
+        let with = |value: &str| {
+            patiently(|| {
+                let call = server.stranger("GET", "/api/v1/sessions").from(Ipv4Addr::new(127, 0, 1, 2));
+                call.header("Authorization", value).send()
+            })
+        };
+        with(&format!("Bearer {secret}")).json(200);
+        with(&format!("bearer  {secret} ")).json(200);
+        let (most, last) = secret.split_at(secret.len() - 1);
+        let other = if last == "0" { "1" } else { "0" };
+        for wrong in [
+            format!("Bearer {most}"),
+            format!("Bearer {most}{other}"),
+            format!("Bearer {secret}0"),
+            format!("Bearer {}", secret.to_uppercase()),
+            format!("Basic {secret}"),
+            secret.clone(),
+            "Bearer".to_owned(),
+            "Bearer ".to_owned(),
+            "Bearer sbx_".to_owned(),
+            format!("Bearer {id}"),
+            format!("Bearer {}", "a".repeat(5000)),
+            "Bearer \u{fc}".to_owned(),
+            "Bearer ' OR 1=1 --".to_owned(),
+        ] {
+            with(&wrong).error(401, "Sandbox.Unauthorized");
+        }
+        assert!(!server.log().contains(&secret) && !server.log().contains(most));
+    }
+
+    fn a_key_is_shown_once_and_opens_nothing_when_it_is_revoked(server: &Server) {
+        let made = server.post("/api-keys", &json!({ "name": "short-lived", "scope": "operate" })).json(201);
+        assert_eq!(names(&made), ["created_at", "key_id", "name", "revoked_at", "scope", "secret"].into());
+        assert_eq!((&made["name"], &made["scope"]), (&json!("short-lived"), &json!("operate")));
+        assert!(is_time(&made["created_at"]) && made["revoked_at"].is_null());
+        let (id, secret) = (made["key_id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+        assert!(secret.starts_with("sbx_") && secret.len() > 40, "{secret}");
+
+        let find = || {
+            let list = server.get("/api-keys").expect(200);
+            assert!(!list.text().contains("secret") && !list.text().contains(secret));
+            let list = list.json(200);
+            list["keys"].as_array().unwrap().iter().find(|key| key["key_id"] == id).unwrap().clone()
+        };
+        let mut listed = made.clone();
+        listed.as_object_mut().unwrap().remove("secret");
+        assert_eq!(find(), listed);
+
+        let ask = || {
+            let call = server.stranger("GET", "/api/v1/sessions").from(Ipv4Addr::new(127, 0, 1, 3));
+            call.key(secret).send()
+        };
+        ask().json(200);
+        server.delete(&format!("/api-keys/{id}")).expect(204);
+        ask().error(401, "Sandbox.Unauthorized");
+        assert!(is_time(&find()["revoked_at"]));
+        for id in ["key_0000000000000000", "not-a-key"] {
+            server.delete(&format!("/api-keys/{id}")).error(404, "Sandbox.KeyNotFound");
+        }
+    }
+
+    fn a_key_has_a_name_and_one_of_three_scopes(server: &Server) {
+        let with = |body: Value| server.post("/api-keys", &body);
+        with(json!({ "scope": "read" })).invalid("name");
+        with(json!({ "name": "x" })).invalid("scope");
+        with(json!({ "name": "x", "scope": "root" })).invalid("scope");
+        with(json!({ "name": "", "scope": "read" })).invalid("name");
+        with(json!({ "name": "x".repeat(129), "scope": "read" })).invalid("name");
+        with(json!({ "name": "x", "scope": "read", "secret": "mine" })).invalid("secret");
+    }
+
+    fn strangers_are_slowed_down_and_holders_of_keys_are_not(server: &Server) {
+        let ask = |from: Ipv4Addr| server.stranger("GET", "/api/v1/sessions").from(from).send();
+        let here = Ipv4Addr::new(127, 0, 1, 4);
+        let begin = Instant::now();
+        let refused = loop {
+            let answer = ask(here);
+            if answer.status == 429 {
+                break answer;
+            }
+            answer.error(401, "Sandbox.Unauthorized");
+            assert!(begin.elapsed() < Duration::from_secs(20), "never slowed down");
+        };
+        let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=10).contains(&wait), "{wait}");
+        refused.error(429, "Sandbox.TooManyRequests");
+        // A wrong key is a stranger's; a right one is not, wherever it comes from, nor is another stranger.
+        let wrong = || server.stranger("GET", "/api/v1/sessions").from(here).key("sbx_wrong").send();
+        assert!((0..100).any(|_| wrong().status == 429));
+        server.call("GET", "/api/v1/sessions").from(here).send().json(200);
+        ask(Ipv4Addr::new(127, 0, 1, 5)).error(401, "Sandbox.Unauthorized");
+        std::thread::sleep(Duration::from_secs(wait));
+        ask(here).error(401, "Sandbox.Unauthorized");
+    }
+
+    fn the_admins_key_is_for_its_owners_eyes(server: &Server) {
+        use std::os::unix::fs::MetadataExt as _;
+        let mut seen = 0;
+        for entry in std::fs::read_dir(server.data()).unwrap().flatten() {
+            if entry.path().extension().is_some_and(|end| end == "key") {
+                assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{:?}", entry.path());
+                seen += 1;
+            }
+        }
+        assert!(seen >= 2, "{seen}");
+        assert!(!server.log().contains(server.admin()));
+    }
+
+    fn a_request_keeps_its_name_or_gets_one(server: &Server) {
+        let named = |name: &str| {
+            let answer = server.call("GET", "/api/v1/sessions/nothing").header("X-Request-Id", name).send();
+            answer.error(404, "Sandbox.SessionNotFound")["request_id"].as_str().unwrap().to_owned()
+        };
+        for name in ["abcdefgh", "01234567-89ab-cdef-0123-456789abcdef", "A.b_C-1.2", &"a".repeat(64)] {
+            assert_eq!(named(name), name);
+        }
+        let mut made = BTreeSet::new();
+        for name in ["short", "with space", "a;b;c;d;e", "<script>alert(1)</script>", &"a".repeat(65), "-abcdefgh", ""] {
+            let given = named(name);
+            assert!(given != name && given.starts_with("req_"), "{given}");
+            made.insert(given);
+        }
+        assert_eq!(made.len(), 7);
+        assert!(server.log().contains("A.b_C-1.2"));
+        let fine = server.call("GET", "/health").header("X-Request-Id", "also-on-success").send();
+        assert_eq!(fine.header("x-request-id"), Some("also-on-success"));
+    }
+
+    fn what_is_no_route_or_not_its_method_is_said_so(server: &Server) {
+        for target in ["/", "/api", "/api/v1", "/api/v1/", "/api/v2/sessions", "/api/v1/session", "/api/v1/sessions/", "//",
+            "/api/v1/sessions/sess_0000000000000000/nothing", "/favicon.ico", "/.env", "/api/v1/%2e%2e/health"]
+        {
+            server.call("GET", target).send().error(404, "Sandbox.NotFound");
+        }
+        for (method, target, allowed) in [
+            ("PATCH", "/api/v1/sessions", "POST"),
+            ("PUT", "/api/v1/sessions/sess_0000000000000000", "DELETE"),
+            ("GET", "/api/v1/sessions/sess_0000000000000000/execute", "POST"),
+            ("POST", "/health", "GET"),
+            ("TRACE", "/api/v1/templates", "POST"),
+        ] {
+            let answer = server.call(method, target).send();
+            let allow = answer.header("allow").unwrap_or_default().to_owned();
+            assert!(allow.contains(allowed), "{method} {target}: {allow}");
+            answer.error(405, "Sandbox.MethodNotAllowed");
+        }
+    }
+
+    fn a_body_that_is_not_what_it_should_be_is_refused(server: &Server) {
+        let post = |body: &[u8]| server.call("POST", "/api/v1/sessions").body("application/json", body).send();
+        for body in [
+            &b"{"[..], b"null", b"[]", b"\"\"", b"1", b"{}{}", b"{\"template_id\":\"python-basic\"} x",
+            b"{\"template_id\":\"python-basic\",}", b"{\"template_id\":\"a\",\"template_id\":\"b\"}", b"\xff\xfe", b"{\"a\":\xff}",
+            b"template_id=python-basic", b"\0", b"{\"template_id\":{}}", b"{\"template_id\":null}",
+        ] {
+            post(body).error(400, "Sandbox.InvalidParameter");
+        }
+        post(b"").invalid("template_id");
+        let deep = format!("{{\"template_id\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        post(deep.as_bytes()).error(400, "Sandbox.InvalidParameter");
+        post(b"{\"template_id\":\"python-basic\",\"colour\":\"red\"}").invalid("colour");
+        let kind = |kind: &str| server.call("POST", "/api/v1/sessions").body(kind, "{}").send();
+        for wrong in ["text/plain", "application/x-www-form-urlencoded", "application/xml", "application/jsonp", "garbage"] {
+            kind(wrong).error(400, "Sandbox.InvalidParameter");
+        }
+        kind("application/json; charset=utf-8").invalid("template_id");
+        kind("APPLICATION/JSON").invalid("template_id");
+    }
+
+    fn a_body_has_a_largest_size(server: &Server) {
+        let large = json!({ "template_id": "x".repeat(4 << 20) });
+        server.post("/sessions", &large).error(400, "Sandbox.PayloadTooLarge");
+        let much = json!({ "template_id": "x".repeat(16 << 20) });
+        server.post("/sessions", &much).error(400, "Sandbox.PayloadTooLarge");
+        let fits = json!({ "template_id": "x".repeat((4 << 20) - 100) });
+        let error = server.post("/sessions", &fits).error(400, "Sandbox.InvalidParameter");
+        assert!(error.to_string().len() < 10_000, "an answer of {} bytes", error.to_string().len());
+    }
+
+    fn the_server_tells_how_it_is(server: &Server) {
+        let health = server.stranger("GET", "/health").send().json(200);
+        assert_eq!(names(&health), ["components", "status", "uptime_seconds", "version"].into());
+        assert_eq!(health["status"], "healthy");
+        let parts = &health["components"];
+        assert!(names(parts).is_superset(&["database", "object_store", "runtime_local"].into()), "{parts}");
+        for part in parts.as_object().unwrap().values() {
+            assert_eq!((&part["status"], &part["error"]), (&json!("healthy"), &Value::Null));
+            assert!(part["latency_ms"].as_f64().unwrap() >= 0.0);
+        }
+        assert_eq!(server.stranger("GET", "/ready").send().expect(200).text(), "ready\n");
+        let id = server.session();
+        server.shell(&id, "true");
+        server.delete(&format!("/sessions/{id}")).json(200);
+        let metrics = server.stranger("GET", "/metrics").send().expect(200);
+        assert!(metrics.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+        let text = metrics.text();
+        for name in [
+            "sandbox_sessions_created_total", "sandbox_sessions_deleted_total", "sandbox_session_creation_duration_seconds",
+            "sandbox_submission_duration_seconds", "sandbox_execution_duration_seconds", "sandbox_http_requests_total",
+        ] {
+            assert!(text.contains(name), "no {name} in {text}");
+        }
+    }
+}
