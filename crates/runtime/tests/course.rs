@@ -1,13 +1,13 @@
 //! An execution as its asker sees it.
 #![allow(clippy::unwrap_used)]
 
-mod host;
+mod server;
 
-use host::{id, request, with_a_line};
 use sandbox_executor::protocol::{Answer, Ask};
 use sandbox_executor::{Happening, Stream};
 use sandbox_model::execution::Language::Shell;
 use sandbox_runtime::{Course, LineError};
+use server::{id, streamed, with_a_line};
 
 /// Everything that is printed until the end.
 async fn printed(course: &mut Course) -> Vec<u8> {
@@ -28,7 +28,7 @@ async fn printed(course: &mut Course) -> Vec<u8> {
 fn it_is_told_as_it_happens_and_the_outcome_is_the_last_of_it() {
     with_a_line(async |_, line| {
         let waits = "echo here; until [ -e go ]; do :; done; echo gone";
-        let mut course = line.begin(request(Shell, waits)).await.unwrap();
+        let mut course = line.begin(streamed(Shell, waits)).await.unwrap();
         let first = course.next().await.unwrap().unwrap();
         let here = Happening::Output {
             stream: Stream::Stdout,
@@ -57,12 +57,12 @@ fn it_is_told_as_it_happens_and_the_outcome_is_the_last_of_it() {
 fn one_that_nobody_listens_to_disturbs_nobody() {
     with_a_line(async |_, line| {
         let floods = "yes | head -c 50M; yes | head -c 50M >&2; touch flooded";
-        let mut slow = line.begin(request(Shell, floods)).await.unwrap();
-        let dropped = line.begin(request(Shell, floods)).await.unwrap();
+        let mut slow = line.begin(streamed(Shell, floods)).await.unwrap();
+        let dropped = line.begin(streamed(Shell, floods)).await.unwrap();
         drop(dropped);
-        let mut other = line.begin(request(Shell, "echo other")).await.unwrap();
+        let mut other = line.begin(streamed(Shell, "echo other")).await.unwrap();
         assert_eq!(printed(&mut other).await, b"other\n");
-        let waits = line.begin(request(Shell, "until [ -e flooded ]; do :; done"));
+        let waits = line.begin(streamed(Shell, "until [ -e flooded ]; do :; done"));
         let outcome = waits.await.unwrap().outcome().await.unwrap();
         assert_eq!(outcome.result.exit_code, 0);
         let mut told = [0, 0];
@@ -78,13 +78,13 @@ fn one_that_nobody_listens_to_disturbs_nobody() {
 #[test]
 fn when_the_session_ends_its_courses_do() {
     with_a_line(async |local, line| {
-        let waits = line.begin(request(Shell, "sleep 1000"));
+        let waits = line.begin(streamed(Shell, "sleep 1000"));
         let mut course = waits.await.unwrap();
-        local.end(&id()).await.unwrap();
+        local.end(&id('a')).await.unwrap();
         let last = course.next().await.unwrap();
         assert!(matches!(last, Err(LineError::Cut)), "{last:?}");
         assert!(course.next().await.is_none());
-        let refused = line.begin(request(Shell, "true")).await;
+        let refused = line.begin(streamed(Shell, "true")).await;
         assert!(refused.is_err());
     });
 }
@@ -92,7 +92,7 @@ fn when_the_session_ends_its_courses_do() {
 #[test]
 fn a_course_holds_the_line() {
     with_a_line(async |_, line| {
-        let course = line.begin(request(Shell, "sleep 0.2; echo on")).await;
+        let course = line.begin(streamed(Shell, "sleep 0.2; echo on")).await;
         drop(line);
         let outcome = course.unwrap().outcome().await.unwrap();
         assert_eq!(outcome.result.stdout, "on\n");

@@ -1,15 +1,15 @@
 //! The files of a session, from outside.
 #![allow(clippy::unwrap_used)]
 
-mod host;
+mod server;
 
-use host::{id, request, spec, with_a_line};
 use sandbox_executor::protocol::{Ask, RefusalKind};
 use sandbox_model::execution::Language::Shell;
 use sandbox_runtime::{Line, LineError};
+use server::{id, spec, streamed, with_a_line};
 
 async fn printed(line: &Line, code: &str) -> String {
-    let outcome = line.execute(request(Shell, code), || {}).await.unwrap();
+    let outcome = line.execute(streamed(Shell, code), || {}).await.unwrap();
     assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
     outcome.result.stdout
 }
@@ -21,8 +21,8 @@ fn an_upload_that_was_never_finished_is_gone_when_the_session_is_raised_again() 
             line.ask(Ask::Write(path.into())).await.unwrap();
         }
         assert_eq!(printed(&line, "ls -A | wc -l").await, "3\n");
-        local.end(&id()).await.unwrap();
-        let line = local.raise(spec()).await.unwrap();
+        local.end(&id('a')).await.unwrap();
+        let line = local.raise(spec('a')).await.unwrap().line;
         assert_eq!(printed(&line, "find . -mindepth 1").await, "./deep\n");
     });
 }

@@ -38,6 +38,14 @@ pub fn served(body: impl AsyncFn(&Path, Local, Ends)) {
     assert_eq!(serve(&state, &body), Some(0));
 }
 
+/// Does `body` with a line to a new session, `a`.
+pub fn with_a_line(body: impl AsyncFn(Local, Line)) {
+    served(async |_, local, _ends| {
+        let raised = local.raise(spec('a')).await.unwrap();
+        body(local, raised.line).await;
+    });
+}
+
 /// The same, for a server that is an ordinary user's.
 pub fn served_by_tester(body: impl AsyncFn(&Path, Local, Ends)) {
     let directory = tempfile::tempdir().unwrap();
@@ -103,6 +111,14 @@ pub fn request(language: Language, code: &str) -> Request {
         event: serde_json::json!({}),
         timeout_seconds: 30,
         stream: false,
+    }
+}
+
+/// A request of which everything is told as it comes.
+pub fn streamed(language: Language, code: &str) -> Request {
+    Request {
+        stream: true,
+        ..request(language, code)
     }
 }
 
