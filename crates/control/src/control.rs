@@ -41,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) has_peers: AtomicBool,
     /// This node takes no new sessions.
     pub(crate) is_draining: AtomicBool,
+    stopped: tokio::sync::OnceCell<()>,
     /// What goes on beside requests; ends with the control plane.
     background: std::sync::Mutex<JoinSet<()>>,
 }
@@ -69,6 +70,7 @@ impl Control {
                 packages: Packages::default(),
                 has_peers: AtomicBool::new(false),
                 is_draining: AtomicBool::new(false),
+                stopped: tokio::sync::OnceCell::new(),
                 background: std::sync::Mutex::default(),
             }),
         };
@@ -98,7 +100,12 @@ impl Control {
     }
 
     /// Ends it: takes nothing new, lets executions go on for a while, then writes down what was interrupted.
+    /// Whoever asks again waits for the same end.
     pub async fn stop(&self) {
+        self.shared.stopped.get_or_init(|| self.stop_now()).await;
+    }
+
+    async fn stop_now(&self) {
         self.shared.underway.close();
         let finished = self.shared.underway.drained();
         let patience = self.shared.settings.drain_timeout;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use sandbox_model::runtime::{LimitsEnforced, Walls};
-use sandbox_model::{Session, SessionId};
+use sandbox_model::{Language, Session, SessionId};
 use sandbox_runtime::{Image, Line, Raised, Runtime, RuntimeError, SessionSpec, Workspace};
 
 /// The lines.
@@ -41,6 +41,17 @@ struct Place {
     slot: Arc<Slot>,
 }
 
+/// How a session is raised.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    /// What it finds around it.
+    pub(crate) image: Image,
+    /// What its workspace starts from, where it has none yet.
+    pub(crate) workspace: Workspace,
+    /// Whose interpreter is to wait for the first code, if one is.
+    pub(crate) warm: Option<Language>,
+}
+
 /// The use of a session: it stays raised as long as this is there.
 #[derive(Debug)]
 pub(crate) struct Use {
@@ -63,20 +74,18 @@ impl Live {
         self.runtime.as_ref()
     }
 
-    /// The line to a session, which is raised if it is not: in `image`, and where it has no workspace yet,
-    /// with one that starts from `workspace`.
+    /// The line to a session, which is raised if it is not, as `start` says.
     pub(crate) async fn line(
         self: &Arc<Live>,
         session: &Session,
-        image: Image,
-        workspace: Workspace,
+        start: Start,
     ) -> Result<Use, RuntimeError> {
         let place = self.enter(&workspace_of(session));
         let slot = place.slot.clone();
         let mut line = slot.line.lock().await;
         let raised = match line.take() {
             Some(raised) => raised,
-            None => self.runtime.raise(spec(session, image, workspace)).await?,
+            None => self.runtime.raise(spec(session, start)).await?,
         };
         let used = Use {
             line: raised.line.clone(),
@@ -214,9 +223,15 @@ pub(crate) fn workspace_of(session: &Session) -> SessionId {
 }
 
 /// What the runtime is told of a session. It knows it by its workspace.
-fn spec(session: &Session, image: Image, workspace: Workspace) -> SessionSpec {
+fn spec(session: &Session, start: Start) -> SessionSpec {
+    let Start {
+        image,
+        workspace,
+        warm,
+    } = start;
     SessionSpec {
         image,
+        warm,
         session_id: workspace_of(session),
         workspace,
         env_vars: session.env_vars.clone(),

@@ -12,7 +12,6 @@ use sandbox_executor::protocol::Ask;
 use sandbox_model::{
     PoolEntry, PoolEntryId, Session, SessionId, SessionMode, Template, TemplateId,
 };
-use sandbox_runtime::Workspace;
 use tokio::sync::Notify;
 
 use crate::control::Control;
@@ -144,8 +143,8 @@ impl Control {
 
     async fn add_entry(&self, template: &Template) -> Result<(), ControlError> {
         let session = self.draft_of(template);
+        let used = self.warm_line(&session).await?;
         self.check_packages(&session, template).await?;
-        let used = self.line_from(&session, Workspace::Empty).await?;
         used.line.ask(Ask::Ping).await?;
         let entry = PoolEntry {
             id: PoolEntryId::random(random::numbers()),

@@ -9,7 +9,7 @@ mod workspace;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use sandbox_model::{Session, SessionEvent, SessionId, SessionStatus};
+use sandbox_model::{Language, Session, SessionEvent, SessionId, SessionStatus, TemplateId};
 use sandbox_runtime::{Image, Workspace};
 use sandbox_store::records::{Page, PageRequest, SessionFilter};
 use sandbox_store::{StoreError, Stored};
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, Kind};
-use crate::live::{Use, workspace_of};
+use crate::live::{Start, Use, workspace_of};
 
 pub use creation::{Asked, NewSession};
 pub use source::Source;
@@ -139,8 +139,22 @@ impl Control {
         session: &Session,
         workspace: Workspace,
     ) -> Result<Use, ControlError> {
-        let image = self.image_of(session).await?;
-        Ok(self.shared.live.line(session, image, workspace).await?)
+        let start = Start {
+            image: self.image_of(session).await?,
+            workspace,
+            warm: None,
+        };
+        Ok(self.shared.live.line(session, start).await?)
+    }
+
+    /// The same, with the interpreter that its template is for waiting in it.
+    pub(crate) async fn warm_line(&self, session: &Session) -> Result<Use, ControlError> {
+        let start = Start {
+            image: self.image_of(session).await?,
+            workspace: Workspace::Empty,
+            warm: language_of(&session.template_id),
+        };
+        Ok(self.shared.live.line(session, start).await?)
     }
 
     /// What a session finds around it: what its template says now. One whose template is gone is over, and
@@ -173,5 +187,16 @@ impl Control {
         };
         let problem = format!("session {id} is {}, not running", session.status);
         Err(ControlError::conflict(problem, solution))
+    }
+}
+
+/// What code for a template is most likely written in, by its name. A guess that is wrong costs nothing but
+/// an interpreter that waits in vain.
+fn language_of(template: &TemplateId) -> Option<Language> {
+    let name = template.as_str();
+    match (name.contains("python"), name.contains("node")) {
+        (true, _) => Some(Language::Python),
+        (_, true) => Some(Language::Javascript),
+        _ => None,
     }
 }

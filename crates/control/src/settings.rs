@@ -52,9 +52,16 @@ impl Settings {
             strict_limits: false,
             max_sessions: 20_000,
             source_roots: Vec::new(),
-            pool: BTreeMap::new(),
+            pool: usual_pool(),
             endpoint: String::new(),
             drain_timeout: Duration::from_secs(30),
         }
     }
+}
+
+/// A few of those that start in a moment anyway: enough for the first code to find an interpreter waiting.
+fn usual_pool() -> BTreeMap<TemplateId, u32> {
+    let sizes = [("python-basic", 2), ("nodejs-basic", 1)];
+    let size = |(id, size): (&str, u32)| Some((id.parse().ok()?, size));
+    sizes.into_iter().filter_map(size).collect()
 }

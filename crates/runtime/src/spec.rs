@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sandbox_model::Limits;
+use sandbox_model::execution::Language;
 use sandbox_model::id::SessionId;
 use sandbox_model::resources::Resources;
 use sandbox_model::session::SessionNetwork;
@@ -25,6 +26,9 @@ pub struct SessionSpec {
     pub resources: Resources,
     /// What of the network its code may reach.
     pub network: SessionNetwork,
+    /// Whose interpreter is to wait for the first code, if one is.
+    #[serde(default)]
+    pub warm: Option<Language>,
 }
 
 impl SessionSpec {

@@ -295,10 +295,16 @@ fn what_fills_the_disk_is_killed_and_may_be_removed() {
         // Growing goes on being forbidden, shrinking is not.
         let outcome = shell(&line, "head -c 60M /dev/zero > more; sleep 1000").await;
         assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
-        let (answer, _) = line.ask(Ask::List("".into())).await.unwrap();
+        let list = Ask::List {
+            path: "".into(),
+            after: None,
+            limit: 100,
+        };
+        let (answer, _) = line.ask(list).await.unwrap();
         let Answer::Entries(entries) = answer else {
             panic!("{answer:?}");
         };
+        let entries = entries.entries;
         assert!((8..16).contains(&entries.len()), "{entries:?}");
         for entry in entries {
             line.ask(Ask::Remove(entry.name.into())).await.unwrap();

@@ -150,7 +150,7 @@ fn prepare(settings: &Settings) -> Result<File, ServeError> {
 }
 
 async fn run(
-    settings: Settings,
+    mut settings: Settings,
     nursery: Nursery,
     listening: impl FnOnce(&Served),
 ) -> Result<(), ServeError> {
@@ -161,6 +161,9 @@ async fn run(
     };
     let listener = TcpListener::bind(bind).await.map_err(unbound)?;
     let address = listener.local_addr().map_err(unbound)?;
+    if settings.control.endpoint.is_empty() {
+        settings.control.endpoint = format!("http://{address}");
+    }
     let (app, key_file) = assemble(&settings, nursery).await?;
     let control = app.control.clone();
     // Whoever hears that it listens may end it at once.

@@ -58,10 +58,14 @@ pub(super) fn raise(
     base::run_began(&sandbox).map_err(chain)?;
     let reach = Reach::of(&spec.network)?;
     let system = system(root, &spec.image)?;
-    let env = environment(spec, &reach);
+    let settings = Settings {
+        workspace: PathBuf::from(WORKSPACE),
+        env: environment(spec, &reach),
+        warm: spec.warm,
+    };
     let policy = policy(root, &sandbox, &reach, system);
     let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {
-        Some(line) => i32::from(attend(keeper, line, env).is_err()),
+        Some(line) => i32::from(attend(keeper, line, settings).is_err()),
         None => 1,
     };
     let bounds = Bounds::on(ground, spec.session_id.as_str(), &spec.limits());
@@ -155,14 +159,9 @@ fn environment(spec: &SessionSpec, reach: &Reach) -> Vec<(OsString, OsString)> {
 }
 
 /// The keeper's life: answering on the line until it is cut.
-fn attend(keeper: Keeper, line: OwnedFd, env: Vec<(OsString, OsString)>) -> std::io::Result<()> {
+fn attend(keeper: Keeper, line: OwnedFd, settings: Settings) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build()?;
-    let settings = Settings {
-        workspace: PathBuf::from(WORKSPACE),
-        env,
-        warm: None,
-    };
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let files = Files::open(Path::new(WORKSPACE))?;
         let executor = Executor::new(keeper, settings)?;

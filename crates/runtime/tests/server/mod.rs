@@ -100,6 +100,7 @@ pub fn spec(letter: char) -> SessionSpec {
             max_processes: 64,
         },
         network: SessionNetwork::default(),
+        warm: None,
     }
 }
 
