@@ -22,6 +22,8 @@ pub(crate) struct ApiError {
     detail: String,
     solution: String,
     retry_after: Option<Duration>,
+    /// The size of the file that does not have the range asked for.
+    size: Option<u64>,
 }
 
 /// An error, as it is written.
@@ -55,6 +57,7 @@ impl ApiError {
             detail: short(detail.into()),
             solution: solution.into(),
             retry_after: None,
+            size: None,
         }
     }
 
@@ -101,6 +104,19 @@ impl ApiError {
         error
     }
 
+    /// A range that a file of this size does not have.
+    pub(crate) fn unsatisfiable(size: u64) -> ApiError {
+        let mut error = ApiError::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            "Sandbox.InvalidParameter",
+            "the file does not have the range asked for",
+            format!("Range: the file has {size} bytes"),
+            "ask for bytes that it has",
+        );
+        error.size = Some(size);
+        error
+    }
+
     /// Something that should not have failed did. The details are for the log.
     pub(crate) fn internal() -> ApiError {
         ApiError::new(
@@ -125,6 +141,11 @@ impl ApiError {
         let headers = response.headers_mut();
         if let Some(wait) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+        }
+        if let Some(size) = self.size
+            && let Ok(value) = HeaderValue::from_str(&format!("bytes */{size}"))
+        {
+            headers.insert(header::CONTENT_RANGE, value);
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

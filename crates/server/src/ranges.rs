@@ -45,17 +45,6 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<ByteRange, ApiError> {
     })
 }
 
-/// The file has none of the bytes that were asked for.
-pub(crate) fn unsatisfiable(size: u64) -> ApiError {
-    ApiError::new(
-        StatusCode::RANGE_NOT_SATISFIABLE,
-        "Sandbox.InvalidParameter",
-        "the file does not have the range asked for",
-        format!("Range: the file has {size} bytes"),
-        "ask for bytes that it has",
-    )
-}
-
 /// The answer with `bytes` of a file of `size`.
 pub(crate) fn answer(
     asked: &ByteRange,

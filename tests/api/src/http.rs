@@ -119,6 +119,14 @@ impl Call {
         self.body(&format!("multipart/form-data; boundary={BOUNDARY}"), form)
     }
 
+    /// With only the first `length` bytes of the body, and the promise of all of it.
+    #[must_use]
+    pub fn cut(mut self, length: usize) -> Call {
+        let promised = self.body.len();
+        self.body.truncate(length);
+        self.header("Content-Length", promised.to_string())
+    }
+
     /// Sends it and reads the whole answer.
     #[track_caller]
     pub fn send(self) -> Answer {

@@ -258,7 +258,7 @@ pub(crate) async fn object(State(app): State<App>, request: Request) -> Result<R
             let path = String::from_utf8_lossy(key.path()).into_owned();
             ControlError::not_found(sandbox_control::Kind::File, path).into()
         }
-        sandbox_store::ObjectsError::Range { size, .. } => ranges::unsatisfiable(size),
+        sandbox_store::ObjectsError::Range { size, .. } => ApiError::unsatisfiable(size),
         error => ApiError::from(ControlError::from(error)),
     })?;
     let size = download.info.size;
@@ -371,7 +371,7 @@ fn path_of(params: &RawPathParams) -> &str {
 fn part(opened: Opened, headers: &HeaderMap, disposition: &str) -> Result<Response, ApiError> {
     let range = ranges::read(headers)?;
     let size = opened.size;
-    let bytes = range.of(size).ok_or_else(|| ranges::unsatisfiable(size))?;
+    let bytes = range.of(size).ok_or_else(|| ApiError::unsatisfiable(size))?;
     let mut file = std::fs::File::from(opened.file);
     file.seek(SeekFrom::Start(bytes.start))
         .map_err(|_| ApiError::internal())?;
