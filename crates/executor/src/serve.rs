@@ -145,8 +145,14 @@ impl Desk {
             Err(refusal) => (Err(refusal), None),
         };
         let descriptors: Vec<_> = file.iter().map(AsFd::as_fd).collect();
-        self.link
-            .send(&Reply { number, answer }, &descriptors)
-            .await
+        let reply = Reply { number, answer };
+        match self.link.send(&reply, &descriptors).await {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                // There is no room for it, here or on the way. Whoever waits is to hear at least that.
+                let answer = Err(Refusal::from(error));
+                self.link.send(&Reply { number, answer }, &[]).await
+            }
+            outcome => outcome,
+        }
     }
 }

@@ -5,13 +5,15 @@ mod session;
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::process::{Resource, Rlimit};
 use sandbox_executor::listing::Page;
 use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, RefusalKind, Reply};
-use sandbox_executor::{Ending, Happening, Link, Outcome, Request};
+use sandbox_executor::{Ending, Happening, Link, Outcome, Request, link};
+use sandbox_linux::message;
 use sandbox_model::execution::Language::{Python, Shell};
-use session::{on_a_line, request, returned, upload};
+use session::{on_a_line, on_a_line_after, request, returned, upload};
 
 type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
 
@@ -144,5 +146,26 @@ fn links_that_code_planted_lead_nowhere() {
         }
         let refused = ask(link, Ask::Read("pipe".into())).await.unwrap_err();
         assert_eq!(refused.kind, RefusalKind::Wrong);
+    });
+}
+
+#[test]
+fn an_answer_that_cannot_be_sent_is_refused() {
+    let many_on_their_way = || {
+        // There may be as many on their way as one may have open.
+        let (here, there) = link::pair().unwrap();
+        let limit = Rlimit {
+            current: Some(100),
+            ..rustix::process::getrlimit(Resource::Nofile)
+        };
+        rustix::process::setrlimit(Resource::Nofile, limit).unwrap();
+        message::send(&here, b"x", &[here.as_fd(); 120]).unwrap();
+        std::mem::forget((here, there));
+        std::fs::write("/workspace/file", "").unwrap();
+    };
+    on_a_line_after(many_on_their_way, async |link| {
+        let refused = ask(link, Ask::Read("file".into())).await.unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::Failed, "{}", refused.reason);
+        assert_eq!(ask(link, Ask::Ping).await.unwrap().0, Answer::Done);
     });
 }

@@ -45,15 +45,20 @@ pub fn in_session_with(settings: Settings, fill: impl Fn(&Path), body: impl Asyn
 
 /// Does `body` outside of a session, with a line to its executor.
 pub fn on_a_line(body: impl AsyncFn(&Link)) {
+    on_a_line_after(|| (), body);
+}
+
+/// The same, with an executor that does `last` before it answers.
+pub fn on_a_line_after(last: impl Fn(), body: impl AsyncFn(&Link)) {
     as_tester(|state| {
         let (ours, theirs) = link::pair().unwrap();
         let kept = kept(state, vec![theirs], |keeper, mut passed| {
             let serving = async {
                 let executor = Executor::new(keeper, settings()).unwrap();
                 let files = Files::open(Path::new("/workspace")).unwrap();
-                serve(Link::new(passed.remove(0)).unwrap(), executor, files)
-                    .await
-                    .unwrap();
+                let link = Link::new(passed.remove(0)).unwrap();
+                last();
+                serve(link, executor, files).await.unwrap();
             };
             on_one_thread(serving);
             0
