@@ -29,6 +29,8 @@ pub struct Settings {
     pub max_sessions: u64,
     /// Directories below which a session's source may be.
     pub source_roots: Vec<PathBuf>,
+    /// Addresses that sessions may be allowed to reach though they are not public names, as `host:port`.
+    pub allowed_addresses: Vec<String>,
     /// How many sessions of each template wait to be asked for.
     pub pool: BTreeMap<TemplateId, u32>,
     /// Where other servers on the same database reach this one, as a URL.
@@ -52,6 +54,7 @@ impl Settings {
             strict_limits: false,
             max_sessions: 20_000,
             source_roots: Vec::new(),
+            allowed_addresses: Vec::new(),
             pool: usual_pool(),
             endpoint: String::new(),
             drain_timeout: Duration::from_secs(30),

@@ -82,7 +82,7 @@ impl Control {
         copied: Option<&SessionId>,
     ) -> Result<Session, ControlError> {
         let begin = Instant::now();
-        new.check()?;
+        new.check(&self.shared.settings.allowed_addresses)?;
         let template = self.template(&new.template_id).await?;
         self.check_template(&template)?;
         self.check_limits(&new.resources)?;
@@ -327,11 +327,11 @@ impl Control {
 }
 
 impl NewSession {
-    fn check(&self) -> Result<(), ControlError> {
+    fn check(&self, allowed_addresses: &[String]) -> Result<(), ControlError> {
         check_timeout(self.timeout_seconds)?;
         self.check_agent()?;
         self.check_environment()?;
-        network::check(&self.network)?;
+        network::check(&self.network, allowed_addresses)?;
         self.source.check()
     }
 

@@ -371,7 +371,9 @@ fn path_of(params: &RawPathParams) -> &str {
 fn part(opened: Opened, headers: &HeaderMap, disposition: &str) -> Result<Response, ApiError> {
     let range = ranges::read(headers)?;
     let size = opened.size;
-    let bytes = range.of(size).ok_or_else(|| ApiError::unsatisfiable(size))?;
+    let bytes = range
+        .of(size)
+        .ok_or_else(|| ApiError::unsatisfiable(size))?;
     let mut file = std::fs::File::from(opened.file);
     file.seek(SeekFrom::Start(bytes.start))
         .map_err(|_| ApiError::internal())?;
