@@ -1018,7 +1018,7 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd__serve)
-            opts="-h --config --bind --data --database --objects --runtime --user --node-id --log-level --drain-timeout --requests-per-second --allowed-origin --database-max-connections --database-max-lifetime --s3-endpoint --s3-bucket --s3-region --s3-addressing --idle-timeout --max-lifetime --expire --reap-interval --retention --hibernate-after --strict-limits --max-sessions --source-root --check --json --help"
+            opts="-h --config --bind --data --database --objects --runtime --user --node-id --advertise --log-level --drain-timeout --requests-per-second --allowed-origin --database-max-connections --database-max-lifetime --s3-endpoint --s3-bucket --s3-region --s3-addressing --idle-timeout --max-lifetime --expire --reap-interval --retention --hibernate-after --strict-limits --max-sessions --overcommit --pool --source-root --promote --allowed-address --check --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1053,6 +1053,10 @@ _sandbox() {
                     return 0
                     ;;
                 --node-id)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --advertise)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1128,7 +1132,23 @@ _sandbox() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --overcommit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pool)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --source-root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --promote)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --allowed-address)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -219,6 +219,7 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l objects -d 'Wh
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l runtime -d 'What sessions run on: local [SANDBOX_RUNTIME]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l user -d 'Whom sessions belong to on this machine, when the server is root [SANDBOX_USER, 59999:59999]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l node-id -d 'What this machine is called among those that share a database [SANDBOX_NODE_ID]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l advertise -d 'Where others that share the database reach this one, as http://host:port [SANDBOX_ADVERTISE, where it listens]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l log-level -d 'error, warn, info, debug or trace; also by part [LOG_LEVEL, info]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l drain-timeout -d 'How long executions may go on when the server is told to end [SANDBOX_DRAIN_TIMEOUT, 30s]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l requests-per-second -d 'How often a key may ask [SANDBOX_REQUESTS_PER_SECOND, 1000]' -r
@@ -237,7 +238,11 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l retention -d '
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l hibernate-after -d 'A session unused for so long gives its processes up until its next use; or off [SANDBOX_HIBERNATE_AFTER, 1m]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l strict-limits -d 'Refuse sessions whose template\'s limits cannot be enforced here: on or off [SANDBOX_STRICT_LIMITS, off]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l max-sessions -d 'The most sessions at a time [SANDBOX_MAX_SESSIONS, 20000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l overcommit -d 'How much memory and disk a new session may be promised, in percent of what is free [SANDBOX_OVERCOMMIT, 200]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l pool -d 'How many sessions of a template wait to be asked for; again for more, or none [SANDBOX_POOL, python-basic=2 and nodejs-basic=1]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l source-root -d 'A directory below which a session\'s source may be; again for more [SANDBOX_SOURCE_ROOTS, none]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l promote -d 'Whether what a session changed may be applied to its source: on or off [SANDBOX_PROMOTE, off]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l allowed-address -d 'An address that sessions may ask to reach though it is no public name, as 10.0.0.7:5432; again for more [SANDBOX_ALLOWED_ADDRESSES, none]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l check -d 'Tell what would be used and where each of it comes from, and start nothing'
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l json -d 'With --check, print JSON: {"settings": [{"setting", "value", "origin", "from"}], "warnings"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -352,6 +352,7 @@ _arguments "${_arguments_options[@]}" : \
 '*--runtime=[What sessions run on\: local \[SANDBOX_RUNTIME\]]:NAME:_default' \
 '--user=[Whom sessions belong to on this machine, when the server is root \[SANDBOX_USER, 59999\:59999\]]:UID:GID:_default' \
 '--node-id=[What this machine is called among those that share a database \[SANDBOX_NODE_ID\]]:NAME:_default' \
+'--advertise=[Where others that share the database reach this one, as http\://host\:port \[SANDBOX_ADVERTISE, where it listens\]]:URL:_default' \
 '--log-level=[error, warn, info, debug or trace; also by part \[LOG_LEVEL, info\]]:LEVEL:_default' \
 '--drain-timeout=[How long executions may go on when the server is told to end \[SANDBOX_DRAIN_TIMEOUT, 30s\]]:TIME:_default' \
 '--requests-per-second=[How often a key may ask \[SANDBOX_REQUESTS_PER_SECOND, 1000\]]:NUMBER:_default' \
@@ -370,7 +371,11 @@ _arguments "${_arguments_options[@]}" : \
 '--hibernate-after=[A session unused for so long gives its processes up until its next use; or off \[SANDBOX_HIBERNATE_AFTER, 1m\]]:TIME:_default' \
 '--strict-limits=[Refuse sessions whose template'\''s limits cannot be enforced here\: on or off \[SANDBOX_STRICT_LIMITS, off\]]:SWITCH:_default' \
 '--max-sessions=[The most sessions at a time \[SANDBOX_MAX_SESSIONS, 20000\]]:NUMBER:_default' \
+'--overcommit=[How much memory and disk a new session may be promised, in percent of what is free \[SANDBOX_OVERCOMMIT, 200\]]:PERCENT:_default' \
+'*--pool=[How many sessions of a template wait to be asked for; again for more, or none \[SANDBOX_POOL, python-basic=2 and nodejs-basic=1\]]:TEMPLATE=NUMBER:_default' \
 '*--source-root=[A directory below which a session'\''s source may be; again for more \[SANDBOX_SOURCE_ROOTS, none\]]:DIR:_default' \
+'--promote=[Whether what a session changed may be applied to its source\: on or off \[SANDBOX_PROMOTE, off\]]:SWITCH:_default' \
+'*--allowed-address=[An address that sessions may ask to reach though it is no public name, as 10.0.0.7\:5432; again for more \[SANDBOX_ALLOWED_ADDRESSES, none\]]:HOST:PORT:_default' \
 '--check[Tell what would be used and where each of it comes from, and start nothing]' \
 '--json[With --check, print JSON\: {"settings"\: \[{"setting", "value", "origin", "from"}\], "warnings"}]' \
 '-h[Print help (see more with '\''--help'\'')]' \

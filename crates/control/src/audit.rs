@@ -2,12 +2,22 @@
 
 use jiff::Timestamp;
 use sandbox_model::AuditRecord;
+use sandbox_store::records::{Page, PageRequest};
 use serde_json::Value;
 
 use crate::caller::Caller;
 use crate::control::Control;
+use crate::error::ControlError;
 
 impl Control {
+    /// What was changed and by whom, newest first.
+    pub async fn audit_records(
+        &self,
+        page: &PageRequest,
+    ) -> Result<Page<AuditRecord>, ControlError> {
+        Ok(self.shared.records.audit(page).await?)
+    }
+
     /// Writes a change down. The change stands even where this fails; then the log has it.
     pub(crate) async fn audit(&self, caller: &Caller, action: &str, object: &str, detail: Value) {
         let record = AuditRecord {

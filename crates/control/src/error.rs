@@ -64,6 +64,14 @@ pub enum ControlError {
         /// What to do.
         solution: String,
     },
+    /// The operator does not allow it.
+    #[error("{problem}")]
+    Forbidden {
+        /// What is not allowed.
+        problem: String,
+        /// What to do.
+        solution: String,
+    },
     /// It is larger than it may be.
     #[error("{what} is larger than {most} bytes")]
     TooLarge {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sandbox_model::{Capacity, Node, NodeId, NodeStatus, SessionId};
+use sandbox_model::{Node, NodeId, NodeStatus, SessionId};
 use sandbox_store::StoreError;
 use serde_json::json;
 
@@ -105,7 +105,7 @@ impl Control {
         };
         self.shared
             .records
-            .upsert_node(&self.this_node(status))
+            .upsert_node(&self.this_node(status)?)
             .await?;
         let nodes = self.nodes().await?;
         let has_peers = nodes.iter().any(|node| node.id != *id);
@@ -126,12 +126,12 @@ impl Control {
 
     /// Tells of this node that it leaves, so that nobody waits for it.
     pub(crate) async fn leave(&self) {
-        let left = self
-            .shared
-            .records
-            .upsert_node(&self.this_node(NodeStatus::Offline))
-            .await;
-        if let Err(error) = left {
+        let left = async {
+            let node = self.this_node(NodeStatus::Offline)?;
+            self.shared.records.upsert_node(&node).await?;
+            Ok::<_, ControlError>(())
+        };
+        if let Err(error) = left.await {
             tracing::warn!(%error, "cannot say that this node leaves");
         }
     }
@@ -181,34 +181,24 @@ impl Control {
         }
     }
 
-    fn this_node(&self, status: NodeStatus) -> Node {
+    fn this_node(&self, status: NodeStatus) -> Result<Node, ControlError> {
         let settings = &self.shared.settings;
+        let room = self.shared.live.runtime().room()?;
         let hostname = rustix::system::uname()
             .nodename()
             .to_string_lossy()
             .into_owned();
-        Node {
+        Ok(Node {
             id: settings.node_id.clone(),
             hostname,
             runtime: self.shared.live.runtime().kind(),
             api_endpoint: settings.endpoint.clone(),
             status,
-            total: total(),
-            allocated: Capacity::default(),
+            total: room.total,
+            allocated: room.used(),
             cached_images: BTreeSet::from(["host".to_owned()]),
             labels: BTreeMap::new(),
             last_heartbeat_at: Timestamp::now(),
-        }
-    }
-}
-
-/// What this machine has.
-fn total() -> Capacity {
-    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let memory = rustix::system::sysinfo();
-    Capacity {
-        cpu_thousandths: processors as u64 * 1000,
-        memory_bytes: memory.totalram as u64 * u64::from(memory.mem_unit),
-        disk_bytes: 0,
+        })
     }
 }

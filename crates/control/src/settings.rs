@@ -27,8 +27,12 @@ pub struct Settings {
     pub strict_limits: bool,
     /// The most live sessions on this node.
     pub max_sessions: u64,
+    /// How much memory and disk a new session may be promised, in percent of what is free.
+    pub overcommit_percent: u32,
     /// Directories below which a session's source may be.
     pub source_roots: Vec<PathBuf>,
+    /// Whether what a session changed may be applied to its source.
+    pub promote: bool,
     /// Addresses that sessions may be allowed to reach though they are not public names, as `host:port`.
     pub allowed_addresses: Vec<String>,
     /// How many sessions of each template wait to be asked for.
@@ -53,7 +57,9 @@ impl Settings {
             hibernate_after: minutes(1),
             strict_limits: false,
             max_sessions: 20_000,
+            overcommit_percent: 200,
             source_roots: Vec::new(),
+            promote: false,
             allowed_addresses: Vec::new(),
             pool: usual_pool(),
             endpoint: String::new(),

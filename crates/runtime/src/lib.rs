@@ -7,11 +7,15 @@
 pub mod line;
 pub mod local;
 mod nursery;
+pub mod promotion;
+mod room;
 pub mod runtime;
 pub mod spec;
 
 pub use line::{Course, Line, LineError};
 pub use local::{Ended, Local};
 pub use nursery::Nursery;
+pub use promotion::{Extent, Promote, Promotion, Resolve};
+pub use room::Room;
 pub use runtime::{Changes, Raised, Runtime, RuntimeError, Usage};
 pub use spec::{Image, SessionSpec, Workspace};

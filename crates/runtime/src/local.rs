@@ -16,6 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::line::Line;
 use crate::nursery::{Done, Notice, Nursery, Order, Refusal, RefusalKind, What};
+use crate::promotion::{Promote, Promotion};
+use crate::room::{self, Room};
 use crate::runtime::{Asked, Changes, Raised, Runtime, RuntimeError, Usage};
 use crate::spec::SessionSpec;
 
@@ -134,6 +136,16 @@ impl Local {
             .await
     }
 
+    /// Applies what a session's workspace has become to the directory it is a copy of.
+    pub async fn promote(
+        &self,
+        session: &SessionId,
+        what: Promote,
+    ) -> Result<Promotion, RuntimeError> {
+        let what = What::Promote(session.clone(), what);
+        self.report(("promote", session.clone()), what).await
+    }
+
     /// What a session that is raised uses.
     pub async fn usage(&self, session: &SessionId) -> Result<Usage, RuntimeError> {
         let about = ("tell the usage of", session.clone());
@@ -210,6 +222,10 @@ impl Runtime for Local {
         self.enforceable()
     }
 
+    fn room(&self) -> Result<Room, RuntimeError> {
+        room::here(&self.shared.nursery.root).map_err(RuntimeError::Room)
+    }
+
     fn ping(&self) -> Asked<'_, ()> {
         Box::pin(self.ping())
     }
@@ -240,6 +256,10 @@ impl Runtime for Local {
 
     fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes> {
         Box::pin(self.changes(session))
+    }
+
+    fn promote<'a>(&'a self, session: &'a SessionId, what: Promote) -> Asked<'a, Promotion> {
+        Box::pin(self.promote(session, what))
     }
 
     fn usage<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Usage> {

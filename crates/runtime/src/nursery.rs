@@ -7,7 +7,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal};
 use sandbox_isolation::limits::Ground;
@@ -18,6 +18,7 @@ use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use serde::{Deserialize, Serialize};
 
+use crate::promotion::Promote;
 use crate::runtime::Usage;
 use crate::spec::SessionSpec;
 use work::At;
@@ -61,6 +62,8 @@ pub(crate) enum What {
     Fork(SessionId, SessionId),
     /// Tell what this one's workspace has that it did not start with.
     Changes(SessionId),
+    /// Apply what this one's workspace has become to its source.
+    Promote(SessionId, Promote),
     /// Tell what this one uses.
     Usage(SessionId),
 }
@@ -146,6 +149,8 @@ impl From<io::Error> for Refusal {
 pub struct Nursery {
     pub(crate) socket: OwnedFd,
     pub(crate) enforceable: LimitsEnforced,
+    /// Where its state is.
+    pub(crate) root: PathBuf,
     process: Child,
 }
 
@@ -154,10 +159,9 @@ impl Nursery {
     /// `user`, and gives `root` to it. Must be called while the process has a single thread.
     pub fn start(root: &Path, user: Option<Ids>) -> io::Result<Nursery> {
         let (ours, theirs) = message::pair()?;
-        let root = root.to_owned();
-        std::fs::create_dir_all(&root)?;
+        std::fs::create_dir_all(root)?;
         if let Some(user) = user {
-            std::os::unix::fs::chown(&root, Some(user.user), Some(user.group))?;
+            std::os::unix::fs::chown(root, Some(user.user), Some(user.group))?;
         }
         Ground::sweep(GROUND);
         let (process, socket) = clone(Namespaces::empty(), Parent::Caller, ours, || {
@@ -172,13 +176,14 @@ impl Nursery {
                 if message::abandoned(&theirs) {
                     leave(1);
                 }
-                At::new(root, theirs, ground)?.work()
+                At::new(root.to_owned(), theirs, ground)?.work()
             };
             i32::from(run().is_err())
         })?;
         let mut nursery = Nursery {
             socket,
             enforceable: LimitsEnforced::default(),
+            root: root.to_owned(),
             process,
         };
         let mut bytes = [0; 1 << 10];

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::line::Line;
+use crate::promotion::{Promote, Promotion};
+use crate::room::Room;
 use crate::spec::SessionSpec;
 
 /// What is asked of a runtime, under way.
@@ -27,6 +29,9 @@ pub trait Runtime: Debug + Send + Sync {
 
     /// Which limits it can enforce. Known before anything is raised.
     fn enforceable(&self) -> LimitsEnforced;
+
+    /// What its host has, and what of that is free.
+    fn room(&self) -> Result<Room, RuntimeError>;
 
     /// Does it answer?
     fn ping(&self) -> Asked<'_, ()>;
@@ -53,6 +58,10 @@ pub trait Runtime: Debug + Send + Sync {
 
     /// What a session's workspace has that it did not start with, raised or not.
     fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes>;
+
+    /// Applies what a session's workspace has become to the directory it is a copy of, all of it or nothing.
+    /// Not while the session is raised.
+    fn promote<'a>(&'a self, session: &'a SessionId, what: Promote) -> Asked<'a, Promotion>;
 
     /// What a session that is raised uses.
     fn usage<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Usage>;
@@ -138,6 +147,9 @@ pub enum RuntimeError {
         /// Why.
         reason: String,
     },
+    /// What its host has cannot be found out.
+    #[error("cannot find out what this machine has free")]
+    Room(#[source] io::Error),
     /// What hosts the sessions is gone.
     #[error("the process that raises sessions is gone")]
     Gone,

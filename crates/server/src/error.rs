@@ -21,7 +21,8 @@ pub(crate) struct ApiError {
     description: String,
     detail: String,
     solution: String,
-    retry_after: Option<Duration>,
+    /// In seconds.
+    retry_after: Option<u32>,
     /// The size of the file that does not have the range asked for.
     size: Option<u64>,
 }
@@ -92,7 +93,7 @@ impl ApiError {
 
     /// Too often.
     pub(crate) fn too_many(wait: Duration) -> ApiError {
-        let seconds = wait.as_secs() + 1;
+        let seconds = u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX);
         let mut error = ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
             "Sandbox.TooManyRequests",
@@ -100,7 +101,7 @@ impl ApiError {
             format!("the rate limit is used up for {seconds} s"),
             format!("wait {seconds} s, as Retry-After says"),
         );
-        error.retry_after = Some(Duration::from_secs(seconds));
+        error.retry_after = Some(seconds);
         error
     }
 
@@ -140,7 +141,7 @@ impl ApiError {
         let mut response = (self.status, axum::Json(view)).into_response();
         let headers = response.headers_mut();
         if let Some(wait) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
         }
         if let Some(size) = self.size
             && let Ok(value) = HeaderValue::from_str(&format!("bytes */{size}"))
@@ -210,6 +211,10 @@ impl From<ControlError> for ApiError {
                 let code = "Sandbox.StateConflict";
                 ApiError::new(StatusCode::CONFLICT, code, description, problem, solution)
             }
+            ControlError::Forbidden { problem, solution } => {
+                let (code, description) = ("Sandbox.Forbidden", "the operator does not allow it");
+                ApiError::new(StatusCode::FORBIDDEN, code, description, problem, solution)
+            }
             ControlError::TooLarge { what, most } => ApiError::new(
                 StatusCode::BAD_REQUEST,
                 "Sandbox.PayloadTooLarge",
@@ -232,7 +237,7 @@ impl From<ControlError> for ApiError {
                     format!("{part} is needed for this, and failed"),
                     "try again in a while; /health tells which parts are well",
                 );
-                error.retry_after = Some(Duration::from_secs(1));
+                error.retry_after = Some(1);
                 error
             }
             ControlError::Failed { what, source } => {

@@ -8,6 +8,7 @@
 mod api;
 mod authentication;
 mod body;
+mod cors;
 mod error;
 mod forwarding;
 mod idempotency;

@@ -22,6 +22,7 @@ use crate::router;
         (name = "files", description = "What is in a session's workspace"),
         (name = "nodes", description = "The machines that sessions run on"),
         (name = "api-keys", description = "Who may speak to the server"),
+        (name = "audit", description = "Who changed what"),
         (name = "health", description = "How the server is"),
     )
 )]

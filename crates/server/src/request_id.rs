@@ -2,6 +2,7 @@
 //! answer, on every log line, and in every error.
 
 use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -35,24 +36,24 @@ pub(crate) async fn name(mut request: Request, next: Next) -> Response {
 
 fn written(response: Response, id: &RequestId) -> Response {
     if let Some(error) = response.extensions().get::<ApiError>() {
-        return error.render(id);
+        return with_headers_of(&response, error.render(id));
     }
     let status = response.status();
-    let is_ours = response
-        .headers()
-        .get(axum::http::header::CONTENT_TYPE)
-        .is_some_and(|kind| {
-            kind.to_str()
-                .is_ok_and(|kind| kind.starts_with("application/json"))
-        });
+    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    let is_ours = kind.is_some_and(|kind| kind.starts_with("application/json"));
     if (status.is_client_error() || status.is_server_error()) && !is_ours {
-        let mut rendered = ApiError::of_status(status).render(id);
-        if let Some(allow) = response.headers().get(axum::http::header::ALLOW) {
-            rendered
-                .headers_mut()
-                .insert(axum::http::header::ALLOW, allow.clone());
-        }
-        return rendered;
+        return with_headers_of(&response, ApiError::of_status(status).render(id));
     }
     response
+}
+
+/// What was said beside the error, such as which methods are allowed, is still said.
+fn with_headers_of(response: &Response, mut rendered: Response) -> Response {
+    for (name, value) in response.headers() {
+        if *name != CONTENT_LENGTH && !rendered.headers().contains_key(name) {
+            rendered.headers_mut().insert(name, value.clone());
+        }
+    }
+    rendered
 }

@@ -7,8 +7,11 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::{events, executions, files, health, keys, nodes, sessions, templates};
+use crate::api::{
+    audit, events, executions, files, health, keys, nodes, promotion, sessions, templates,
+};
 use crate::authentication::recognise;
+use crate::cors;
 use crate::error::ApiError;
 use crate::forwarding::forward;
 use crate::internal;
@@ -27,6 +30,7 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .routes(routes!(sessions::resume))
         .routes(routes!(sessions::fork))
         .routes(routes!(sessions::changes))
+        .routes(routes!(promotion::promote))
         .routes(routes!(events::watch))
         .routes(routes!(executions::execute))
         .routes(routes!(executions::list))
@@ -47,7 +51,8 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .routes(routes!(nodes::list))
         .routes(routes!(nodes::drain))
         .routes(routes!(keys::create, keys::list))
-        .routes(routes!(keys::revoke));
+        .routes(routes!(keys::revoke))
+        .routes(routes!(audit::list));
     let root = OpenApiRouter::new()
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
@@ -57,13 +62,13 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .merge(root)
 }
 
-/// The whole of it.
-pub(crate) fn router(app: App) -> Router {
+/// The whole of it; pages from `origins` may ask, too.
+pub(crate) fn router(app: App, origins: &[String]) -> Router {
     let (router, document) = described().split_for_parts();
     // A file may be called so, too.
     let upload = get(files::download).delete(files::remove);
     let document = axum::Json(openapi::finished(document));
-    router
+    let router = router
         .route("/api/v1/sessions/{session_id}/files/upload", upload)
         .route("/objects/{*key}", get(files::object))
         .route(
@@ -75,7 +80,13 @@ pub(crate) fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), forward))
         .layer(from_fn_with_state(app.clone(), recognise))
         // Executors have tokens of their own, and no key.
-        .nest("/internal", internal::router())
+        .nest("/internal", internal::router());
+    // A browser asks first whether it may, and brings no key for that.
+    let router = match cors::layer(origins) {
+        Some(cors) => router.layer(cors),
+        None => router,
+    };
+    router
         .layer(from_fn(measure))
         .layer(from_fn(request_id::name))
         .with_state(app)

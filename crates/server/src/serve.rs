@@ -170,7 +170,8 @@ async fn run(
     let (last_requests, last_executions) = (ending(), ending());
     listening(&Served { address, key_file });
     tracing::info!(%address, "listening on {address}");
-    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
+    let service =
+        router(app, &settings.allowed_origins).into_make_service_with_connect_info::<SocketAddr>();
     let served = axum::serve(listener, service).with_graceful_shutdown(last_requests);
     let outcome = tokio::select! {
         outcome = served => outcome,

@@ -19,7 +19,7 @@ enum Needs {
 use Needs::{Admin, Nothing, Operate, Read};
 
 /// Every route, and what it needs.
-const ROUTES: [(&str, &str, Needs); 37] = [
+const ROUTES: [(&str, &str, Needs); 39] = [
     ("POST", "/api/v1/sessions", Operate),
     ("GET", "/api/v1/sessions", Read),
     ("GET", "/api/v1/sessions/SESSION", Read),
@@ -29,6 +29,7 @@ const ROUTES: [(&str, &str, Needs); 37] = [
     ("POST", "/api/v1/sessions/SESSION/resume", Operate),
     ("POST", "/api/v1/sessions/SESSION/fork", Operate),
     ("GET", "/api/v1/sessions/SESSION/changes", Read),
+    ("POST", "/api/v1/sessions/SESSION/promote", Operate),
     ("GET", "/api/v1/sessions/SESSION/events", Read),
     ("POST", "/api/v1/sessions/SESSION/execute", Operate),
     ("GET", "/api/v1/sessions/SESSION/executions", Read),
@@ -53,6 +54,7 @@ const ROUTES: [(&str, &str, Needs); 37] = [
     ("POST", "/api/v1/api-keys", Admin),
     ("GET", "/api/v1/api-keys", Admin),
     ("DELETE", "/api/v1/api-keys/KEY", Admin),
+    ("GET", "/api/v1/audit", Admin),
     ("GET", "/health", Nothing),
     ("GET", "/ready", Nothing),
     ("GET", "/metrics", Nothing),

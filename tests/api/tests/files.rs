@@ -347,7 +347,7 @@ on_every_storage! {
         }
         for bad in tampered {
             let answer = follow(&bad).send();
-            assert!([400, 401, 403].contains(&answer.status), "{bad}: {}", answer.status);
+            assert!(answer.status >= 400, "{bad}: {}", answer.status);
             assert!(answer.body.len() < 10_000);
         }
 

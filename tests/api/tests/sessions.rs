@@ -92,7 +92,7 @@ on_every_storage! {
             ("mode", json!("persistent")),
             ("agent_id", json!(agent("every field"))),
             ("runtime_type", json!("local")),
-            ("runtime_node", json!("local")),
+            ("runtime_node", server.get("/nodes").json(200)["nodes"][0]["node_id"].clone()),
             ("pod_name", Value::Null),
             ("workspace_path", json!(format!("workspace/{id}"))),
             ("resources", asked["resources"].clone()),

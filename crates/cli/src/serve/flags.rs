@@ -45,6 +45,11 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME")]
     node_id: Option<String>,
 
+    /// Where others that share the database reach this one, as http://host:port
+    /// [SANDBOX_ADVERTISE, where it listens]
+    #[arg(long, value_name = "URL")]
+    advertise: Option<String>,
+
     /// error, warn, info, debug or trace; also by part [LOG_LEVEL, info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
@@ -120,9 +125,28 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NUMBER", help_heading = SESSIONS)]
     max_sessions: Option<String>,
 
+    /// How much memory and disk a new session may be promised, in percent of what is free
+    /// [SANDBOX_OVERCOMMIT, 200]
+    #[arg(long, value_name = "PERCENT", help_heading = SESSIONS)]
+    overcommit: Option<String>,
+
+    /// How many sessions of a template wait to be asked for; again for more, or none
+    /// [SANDBOX_POOL, python-basic=2 and nodejs-basic=1]
+    #[arg(long, value_name = "TEMPLATE=NUMBER", help_heading = SESSIONS)]
+    pool: Vec<String>,
+
     /// A directory below which a session's source may be; again for more [SANDBOX_SOURCE_ROOTS, none]
     #[arg(long = "source-root", value_name = "DIR", help_heading = SESSIONS)]
     source_roots: Vec<String>,
+
+    /// Whether what a session changed may be applied to its source: on or off [SANDBOX_PROMOTE, off]
+    #[arg(long, value_name = "SWITCH", help_heading = SESSIONS)]
+    promote: Option<String>,
+
+    /// An address that sessions may ask to reach though it is no public name, as 10.0.0.7:5432; again for
+    /// more [SANDBOX_ALLOWED_ADDRESSES, none]
+    #[arg(long = "allowed-address", value_name = "HOST:PORT", help_heading = SESSIONS)]
+    allowed_addresses: Vec<String>,
 }
 
 const STORE: &str = "Database and objects";
@@ -142,6 +166,7 @@ impl Flags {
             (Which::Data, &self.data),
             (Which::User, &self.user),
             (Which::NodeId, &self.node_id),
+            (Which::Advertise, &self.advertise),
             (Which::LogLevel, &self.log_level),
             (Which::DrainTimeout, &self.drain_timeout),
             (Which::RequestsPerSecond, &self.requests_per_second),
@@ -164,6 +189,8 @@ impl Flags {
             (Which::HibernateAfter, &self.hibernate_after),
             (Which::StrictLimits, &self.strict_limits),
             (Which::MaxSessions, &self.max_sessions),
+            (Which::Overcommit, &self.overcommit),
+            (Which::Promote, &self.promote),
         ] {
             if let Some(text) = text {
                 give(&mut raw, which, vec![text.clone()]);
@@ -171,7 +198,9 @@ impl Flags {
         }
         for (which, texts) in [
             (Which::Runtime, &self.runtime),
+            (Which::Pool, &self.pool),
             (Which::SourceRoots, &self.source_roots),
+            (Which::AllowedAddresses, &self.allowed_addresses),
             (Which::AllowedOrigins, &self.allowed_origins),
         ] {
             if !texts.is_empty() {

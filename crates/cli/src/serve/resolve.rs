@@ -3,12 +3,13 @@
 //! A default is a text, too, and goes the same way: what `--check` shows and the documentation says of it
 //! is what is used.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandbox_linux::identity::Ids;
-use sandbox_model::NodeId;
+use sandbox_model::{NodeId, TemplateId};
 use sandbox_server::{ControlSettings, Credentials, Location, Pool, S3, Secret, Settings};
 
 use super::error::SettingError;
@@ -213,9 +214,23 @@ fn sessions(reading: &mut Reading<'_>, node_id: NodeId) -> Result<ControlSetting
     control.hibernate_after = reading.one(Which::HibernateAfter, "1m", duration::or_never)?;
     control.strict_limits = reading.one(Which::StrictLimits, "off", value::switch)?;
     control.max_sessions = reading.one(Which::MaxSessions, "20000", value::number(1, 1_000_000))?;
+    control.overcommit_percent = reading.one(Which::Overcommit, "200", value::number(1, 10_000))?;
+    control.pool = pool(reading)?;
     control.source_roots = reading.paths(Which::SourceRoots)?;
+    control.promote = reading.one(Which::Promote, "off", value::switch)?;
+    control.allowed_addresses = reading.many(Which::AllowedAddresses, &[], value::host_and_port)?;
+    let listening = "where it listens";
+    let advertised = reading.optional(Which::Advertise, listening, value::endpoint)?;
+    control.endpoint = advertised.unwrap_or_default();
     control.drain_timeout = reading.one(Which::DrainTimeout, "30s", duration::some)?;
     Ok(control)
+}
+
+/// How many sessions wait, by their template.
+fn pool(reading: &mut Reading<'_>) -> Result<BTreeMap<TemplateId, u32>, SettingError> {
+    let usual = ["python-basic=2", "nodejs-basic=1"];
+    let sizes = reading.many(Which::Pool, &usual, value::pool)?;
+    Ok(sizes.into_iter().flatten().collect())
 }
 
 fn reap_interval(text: &str) -> Result<Duration, String> {

@@ -8,6 +8,7 @@ pub(crate) enum Which {
     Runtime,
     User,
     NodeId,
+    Advertise,
     LogLevel,
     DrainTimeout,
     RequestsPerSecond,
@@ -32,7 +33,11 @@ pub(crate) enum Which {
     HibernateAfter,
     StrictLimits,
     MaxSessions,
+    Overcommit,
+    Pool,
     SourceRoots,
+    Promote,
+    AllowedAddresses,
     AllowedOrigins,
 }
 
@@ -105,6 +110,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     many(Which::Runtime, "runtime", "--runtime", &["SANDBOX_RUNTIME"]),
     one(Which::User, "user", "--user", &["SANDBOX_USER"]),
     one(Which::NodeId, "node_id", "--node-id", &["SANDBOX_NODE_ID"]),
+    one(Which::Advertise, "advertise", "--advertise", &["SANDBOX_ADVERTISE"]),
     one(Which::LogLevel, "log_level", "--log-level", &["LOG_LEVEL"]),
     one(Which::DrainTimeout, "drain_timeout", "--drain-timeout", &["SANDBOX_DRAIN_TIMEOUT"]),
     one(Which::RequestsPerSecond, "requests_per_second", "--requests-per-second", &["SANDBOX_REQUESTS_PER_SECOND"]),
@@ -129,7 +135,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     one(Which::HibernateAfter, "sessions.hibernate_after", "--hibernate-after", &["SANDBOX_HIBERNATE_AFTER"]),
     one(Which::StrictLimits, "sessions.strict_limits", "--strict-limits", &["SANDBOX_STRICT_LIMITS"]),
     one(Which::MaxSessions, "sessions.max_sessions", "--max-sessions", &["SANDBOX_MAX_SESSIONS"]),
+    one(Which::Overcommit, "sessions.overcommit", "--overcommit", &["SANDBOX_OVERCOMMIT"]),
+    many(Which::Pool, "sessions.pool", "--pool", &["SANDBOX_POOL"]),
     many(Which::SourceRoots, "sessions.source_roots", "--source-root", &["SANDBOX_SOURCE_ROOTS"]),
+    one(Which::Promote, "sessions.promote", "--promote", &["SANDBOX_PROMOTE"]),
+    many(Which::AllowedAddresses, "sessions.allowed_addresses", "--allowed-address", &["SANDBOX_ALLOWED_ADDRESSES"]),
     many(Which::AllowedOrigins, "cors.allowed_origins", "--allowed-origin", &["SANDBOX_ALLOWED_ORIGINS"]),
 ];
 

@@ -164,6 +164,7 @@ const CASES: &[Case] = &[
     (Which::Bind, ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"], |s| s.bind.to_string()),
     (Which::Data, ["/one", "/two", "/three"], |s| s.data.display().to_string()),
     (Which::NodeId, ["one", "two", "three"], |s| s.control.node_id.to_string()),
+    (Which::Advertise, ["http://1", "http://2", "http://3"], |s| s.control.endpoint.clone()),
     (Which::LogLevel, ["warn", "debug", "sandbox_control=debug,info"], |s| s.log_level.clone()),
     (Which::DrainTimeout, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.drain_timeout)),
     (Which::RequestsPerSecond, ["1", "2", "3"], |s| s.requests_per_second.to_string()),
@@ -180,6 +181,11 @@ const CASES: &[Case] = &[
     (Which::Retention, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.retention)),
     (Which::HibernateAfter, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.hibernate_after)),
     (Which::MaxSessions, ["1", "2", "3"], |s| s.control.max_sessions.to_string()),
+    (Which::Overcommit, ["100", "200", "300"], |s| s.control.overcommit_percent.to_string()),
+    (Which::Pool, ["a=1", "b=2", "c=3"], |s| {
+        s.control.pool.iter().map(|(template, size)| format!("{template}={size}")).collect()
+    }),
+    (Which::AllowedAddresses, ["10.0.0.1:1", "10.0.0.2:2", "10.0.0.3:3"], |s| s.control.allowed_addresses.join(",")),
     (Which::SourceRoots, ["/one", "/two", "/three"], |s| s.control.source_roots[0].display().to_string()),
     (Which::AllowedOrigins, ["http://one", "http://two", "http://three"], |s| s.allowed_origins.join(",")),
 ];
@@ -217,10 +223,11 @@ fn a_flag_goes_over_the_environment_and_that_over_the_file() {
 
 #[test]
 fn switches_and_choices_are_layered_too() {
-    let text = "[sessions]\nexpire = false\nstrict_limits = true\n[s3]\naddressing = \"host\"\n";
+    let text = "[sessions]\nexpire = false\nstrict_limits = true\npromote = true\n[s3]\naddressing = \"host\"\n";
     let start = Start::new().file(text);
     let settings = start.settings();
     assert!(!settings.control.expire && settings.control.strict_limits);
+    assert!(settings.control.promote);
     let host = sandbox_server::Addressing::Host;
     assert_eq!(settings.s3.addressing, Some(host));
     let start = start

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use sandbox_linux::identity::Ids;
+use sandbox_model::{HostPattern, TemplateId};
 use sandbox_server::{Addressing, Location};
 
 /// The largest id that stands for somebody; the one above it means "leave it as it is".
@@ -87,6 +88,30 @@ pub(super) fn endpoint(text: &str) -> Result<String, String> {
     match host.is_empty() || host.contains(['@', ' ', '?', '#']) {
         true => Err(wrong()),
         false => Ok(text.trim_end_matches('/').to_owned()),
+    }
+}
+
+/// How many sessions of a template wait to be asked for: `TEMPLATE=NUMBER`, or `none` of any.
+pub(super) fn pool(text: &str) -> Result<Option<(TemplateId, u32)>, String> {
+    const MOST: u32 = 1000;
+    if text == "none" {
+        return Ok(None);
+    }
+    let wrong = || format!("'{text}' is not a template and a number, like python-basic=10");
+    let (template, size) = text.split_once('=').ok_or_else(wrong)?;
+    let template = template.parse().map_err(|_| wrong())?;
+    let size = number(0, MOST)(size)?;
+    Ok(Some((template, size)))
+}
+
+/// A host and a port of it, as sessions ask for them.
+pub(super) fn host_and_port(text: &str) -> Result<String, String> {
+    let pattern = text.parse::<HostPattern>().ok();
+    match pattern.and_then(|pattern| pattern.port) {
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!(
+            "'{text}' is not a host and a port, like 10.0.0.7:5432"
+        )),
     }
 }
 
@@ -283,6 +308,31 @@ mod tests {
         );
         for text in ["localhost:9000", "s3://x", "https://", "https://a:b@host"] {
             assert!(endpoint(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pool_is_a_number_for_each_template_or_none() {
+        let (template, size) = pool("python-basic=10").unwrap().unwrap();
+        assert_eq!((template.as_str(), size), ("python-basic", 10));
+        assert_eq!(pool("none"), Ok(None));
+        for text in [
+            "",
+            "python-basic",
+            "=1",
+            "a b=1",
+            "python-basic=-1",
+            "python-basic=1001",
+        ] {
+            assert!(pool(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_sessions_reach_has_a_port() {
+        assert_eq!(host_and_port("10.0.0.7:5432").unwrap(), "10.0.0.7:5432");
+        for text in ["", "10.0.0.7", "10.0.0.7:x", "http://a:1"] {
+            assert!(host_and_port(text).is_err(), "{text}");
         }
     }
 

@@ -87,8 +87,8 @@ impl Control {
         self.check_template(&template)?;
         self.check_limits(&new.resources)?;
         self.check_node().await?;
-        self.check_capacity().await?;
         let mut session = self.draft(&new, &template)?;
+        self.check_capacity(&session.resources).await?;
         let turn = self.take_turn(&session).await?;
         let placed = self.place(&mut session, &new, &template, copied).await;
         self.end_turn(turn).await;
@@ -235,7 +235,25 @@ impl Control {
         }
     }
 
-    async fn check_capacity(&self) -> Result<(), ControlError> {
+    /// Is there room for one more? What others were promised does not count, what they use does.
+    async fn check_capacity(&self, promised: &Resources) -> Result<(), ControlError> {
+        let free = self.shared.live.runtime().room()?.free;
+        let percent = u128::from(self.shared.settings.overcommit_percent);
+        for (what, promised, free) in [
+            ("memory", promised.memory.0, free.memory_bytes),
+            ("disk", promised.disk.0, free.disk_bytes),
+        ] {
+            if u128::from(promised) * 100 > u128::from(free) * percent {
+                return Err(ControlError::Exhausted {
+                    problem: format!(
+                        "the session may use {promised} bytes of {what}, and {free} are free"
+                    ),
+                    solution: format!(
+                        "ask for less {what}, end sessions that are not needed, or raise overcommit"
+                    ),
+                });
+            }
+        }
         let most = self.shared.settings.max_sessions;
         let live = self.live_sessions().await?;
         if live >= most {

@@ -1,7 +1,7 @@
 //! What a session's workspace has become: its changes, and copies of it.
 
-use sandbox_model::{Session, SessionId, SessionMode};
-use sandbox_runtime::Changes;
+use sandbox_model::{Session, SessionId, SessionMode, SessionStatus};
+use sandbox_runtime::{Changes, Extent, Promote, Promotion};
 use serde_json::json;
 
 use super::creation::{Asked, NewSession};
@@ -45,6 +45,56 @@ impl Control {
         let detail = json!({ "forked_to": forked.id });
         self.notice(id, "forked", detail).await;
         Ok(forked)
+    }
+
+    /// Applies what a session's workspace has become to the directory it is a copy of, or tells what that
+    /// would do. Its processes are ended for that, and come back with its next use.
+    pub async fn promote_session(
+        &self,
+        caller: &Caller,
+        id: &SessionId,
+        what: Promote,
+    ) -> Result<Promotion, ControlError> {
+        let session = self.with_workspace(id).await?;
+        if !self.shared.settings.promote {
+            return Err(ControlError::Forbidden {
+                problem: "this server applies nothing to the directories of its machine".to_owned(),
+                solution: "have the operator start it with --promote on".to_owned(),
+            });
+        }
+        self.at_rest(&session).await?;
+        let workspace = workspace_of(&session);
+        self.shared.live.end(&workspace).await?;
+        let extent = what.extent;
+        let promoted = self.shared.live.runtime().promote(&workspace, what).await?;
+        if extent == Extent::Apply {
+            self.notice(id, "promoted", json!({})).await;
+            self.audit(caller, "session.promote", id.as_str(), json!({}))
+                .await;
+        }
+        Ok(promoted)
+    }
+
+    /// Does nothing happen in the session?
+    async fn at_rest(&self, session: &Session) -> Result<(), ControlError> {
+        let id = &session.id;
+        if matches!(
+            session.status,
+            SessionStatus::Creating | SessionStatus::Paused
+        ) {
+            return Err(ControlError::conflict(
+                format!("session {id} is {}", session.status),
+                "wait until it is running, or resume it",
+            ));
+        }
+        let running = self.shared.records.live_executions(id).await?;
+        match running.first() {
+            None => Ok(()),
+            Some(execution) => Err(ControlError::conflict(
+                format!("execution {} is under way in it", execution.value.id),
+                "wait until it is over, or cancel it",
+            )),
+        }
     }
 
     /// The session, if its workspace is still there.

@@ -17,6 +17,7 @@ use sandbox_model::id::SessionId;
 use super::errand::Errand;
 use super::raise::{self, Raised};
 use super::{Done, LONGEST, Notice, Order, Refusal, What, workspaces};
+use crate::promotion::Promote;
 use crate::runtime::Usage;
 use crate::spec::SessionSpec;
 
@@ -168,6 +169,10 @@ impl At {
                 Ok(()) => return Ok(()),
                 Err(refusal) => Err(refusal),
             },
+            What::Promote(id, what) => match self.promote(number, &id, &what) {
+                Ok(()) => return Ok(()),
+                Err(refusal) => Err(refusal),
+            },
         };
         self.say(&Notice::Done(number, done), None)
     }
@@ -245,6 +250,16 @@ impl At {
     fn changes(&mut self, number: u64, id: &SessionId) -> Result<(), Refusal> {
         let root = &self.root;
         let errand = Errand::start(number, LOOKING, || workspaces::changes(root, id));
+        self.send_out(errand, None)
+    }
+
+    /// What is promoted must not change meanwhile, and its workspace is another one afterwards.
+    fn promote(&mut self, number: u64, id: &SessionId, what: &Promote) -> Result<(), Refusal> {
+        if self.sessions.contains_key(id) {
+            return Err(Refusal::conflict("it is raised"));
+        }
+        let root = &self.root;
+        let errand = Errand::start(number, COPYING, || workspaces::promote(root, id, what));
         self.send_out(errand, None)
     }
 

@@ -11,10 +11,12 @@ use sandbox_workspace::changes::{ChangeOptions, change_set};
 use sandbox_workspace::checkpoint::{self, CheckpointError};
 use sandbox_workspace::diff::{self, Colour};
 use sandbox_workspace::progress::Silent;
+use sandbox_workspace::promote::{self, Backup, Resolution, Resolutions, Selection};
 use sandbox_workspace::root::{CreateRequest, Root, RootError};
 use sandbox_workspace::{Sandbox, View, discard as removal};
 
 use super::{Refusal, RefusalKind};
+use crate::promotion::{Extent, Promote, Promotion, Resolve};
 use crate::runtime::Changes;
 use crate::spec::{SessionSpec, Workspace};
 
@@ -110,6 +112,48 @@ pub(super) fn changes(root: &Path, id: &SessionId) -> Result<Changes, Refusal> {
     })
 }
 
+/// Applies what a workspace has become to the directory that it is a copy of.
+pub(super) fn promote(root: &Path, id: &SessionId, what: &Promote) -> Result<Promotion, Refusal> {
+    let sandbox = existing(root, id)?;
+    if sandbox.source() == root.join(EMPTY) {
+        return Err(Refusal::conflict("its workspace is a copy of nothing"));
+    }
+    end_orphans(&sandbox)?;
+    let selection = Selection {
+        paths: what.paths.clone(),
+        ..Selection::default()
+    };
+    let resolutions = Resolutions {
+        others: what.resolve.map(Resolution::from),
+        ..Resolutions::default()
+    };
+    let plan = {
+        let _lock = sandbox.lock_shared().map_err(refusal)?;
+        let view = View::open(&sandbox).map_err(refusal)?;
+        promote::plan(&view, &selection, &resolutions, &mut Silent).map_err(refusal)?
+    };
+    let told = serde_json::to_value(&plan).map_err(|error| error.to_string())?;
+    let applied = what.extent == Extent::Apply;
+    if applied {
+        promote::apply(&sandbox, plan, Backup::None, &mut Silent).map_err(refusal)?;
+    }
+    Ok(Promotion {
+        plan: told,
+        applied,
+    })
+}
+
+impl From<Resolve> for Resolution {
+    fn from(resolve: Resolve) -> Resolution {
+        match resolve {
+            Resolve::Ours => Resolution::Ours,
+            Resolve::Theirs => Resolution::Theirs,
+            Resolve::Merge => Resolution::Merge,
+            Resolve::Skip => Resolution::Skip,
+        }
+    }
+}
+
 /// What a server before this one left takes a moment to end with it. Whoever is asked to raise a session
 /// has not raised it, so what is still there is such a one.
 pub(super) fn end_orphans(sandbox: &Sandbox) -> Result<Runs, Refusal> {
@@ -177,7 +221,9 @@ impl Write for Room {
 
 fn refusal(error: impl Failure) -> Refusal {
     let kind = match error.class() {
-        Class::Busy => RefusalKind::Conflict,
+        Class::Busy | Class::Conflict | Class::Permission | Class::SourceNotFound => {
+            RefusalKind::Conflict
+        }
         Class::NotFound => RefusalKind::NotFound,
         _ => RefusalKind::Failed,
     };

@@ -32,6 +32,7 @@ macro_rules! local {
 local!(
     a_session_runs_code_and_remembers_files_only,
     what_is_enforced_is_what_can_be,
+    what_is_free_is_part_of_what_there_is,
     a_session_that_is_raised_cannot_be_raised,
     ending_and_discarding_may_be_repeated,
     a_workspace_outlives_its_session_until_it_is_discarded,

@@ -41,6 +41,14 @@ pub async fn what_is_enforced_is_what_can_be(runtime: &dyn Runtime) {
     }
 }
 
+pub async fn what_is_free_is_part_of_what_there_is(runtime: &dyn Runtime) {
+    let room = runtime.room().unwrap();
+    assert!(room.free.memory_bytes <= room.total.memory_bytes);
+    assert!(room.free.disk_bytes <= room.total.disk_bytes);
+    assert!(room.free.cpu_thousandths <= room.total.cpu_thousandths);
+    assert!(room.total.cpu_thousandths > 0 && room.total.memory_bytes > 0);
+}
+
 pub async fn a_session_that_is_raised_cannot_be_raised(runtime: &dyn Runtime) {
     let line = raised(runtime, 'a').await;
     let again = runtime.raise(spec('a')).await.unwrap_err();
