@@ -12,6 +12,7 @@ use crate::activity::Activity;
 use crate::error::ControlError;
 use crate::events::Events;
 use crate::execution::Underway;
+use crate::keeping::Leaving;
 use crate::live::Live;
 use crate::packages::Packages;
 use crate::pool::Pool;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) underway: Underway,
     pub(crate) pool: Pool,
     pub(crate) packages: Packages,
+    pub(crate) leaving: Leaving,
     /// Other servers share the records.
     pub(crate) has_peers: AtomicBool,
     /// This node takes no new sessions.
@@ -56,6 +58,7 @@ impl Control {
         runtime: Arc<dyn Runtime>,
         ended: mpsc::UnboundedReceiver<Ended>,
     ) -> Result<Control, ControlError> {
+        let (leaving, left) = mpsc::unbounded_channel();
         let control = Control {
             shared: Arc::new(Shared {
                 settings,
@@ -68,6 +71,7 @@ impl Control {
                 underway: Underway::default(),
                 pool: Pool::default(),
                 packages: Packages::default(),
+                leaving,
                 has_peers: AtomicBool::new(false),
                 is_draining: AtomicBool::new(false),
                 stopped: tokio::sync::OnceCell::new(),
@@ -80,6 +84,7 @@ impl Control {
         control.in_background(control.clone().look_after_nodes());
         control.in_background(control.clone().fill_pool());
         control.in_background(control.clone().reap());
+        control.in_background(control.clone().keep_all(left));
         control.in_background(control.clone().watch_ends(ended));
         Ok(control)
     }

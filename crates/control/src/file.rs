@@ -26,7 +26,7 @@ use crate::session::check_path;
 pub const MOST_BYTES: u64 = 100 << 20;
 
 /// How long a link to a file is good.
-const LINK_LIFE: Duration = Duration::from_secs(3600);
+pub(crate) const LINK_LIFE: Duration = Duration::from_secs(3600);
 
 /// A file that is open for reading.
 #[derive(Debug)]
@@ -239,7 +239,7 @@ async fn asked(
 }
 
 /// Where a file of a session is among the objects.
-fn key(session: &Session, path: &str) -> Result<ObjectKey, ControlError> {
+pub(crate) fn key(session: &Session, path: &str) -> Result<ObjectKey, ControlError> {
     let plain: Vec<_> = Path::new(path).components().collect();
     let plain: PathBuf = plain
         .iter()

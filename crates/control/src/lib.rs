@@ -17,6 +17,7 @@ mod error;
 mod events;
 mod execution;
 mod file;
+mod keeping;
 mod keys;
 mod live;
 mod measure;

@@ -58,6 +58,8 @@ impl Control {
         let node = self.node(&session.node_id).await?;
         match node.status {
             NodeStatus::Online | NodeStatus::Draining => Ok(Some(node.api_endpoint)),
+            // What was kept of its files can be had here.
+            _ if session.status.is_over() && self.shared.objects.is_elsewhere() => Ok(None),
             NodeStatus::Unhealthy | NodeStatus::Offline => Err(ControlError::Unavailable {
                 part: "the node that has the session",
                 source: format!("node {} is {}", node.id, node.status).into(),

@@ -113,6 +113,7 @@ impl Control {
                 // Another session of the same agent may have it now.
                 if !self.is_reattached(&session).await? {
                     self.shared.live.discard(&workspace).await?;
+                    self.forget_files(&session).await?;
                 }
                 records.mark_workspace_removed(id, Timestamp::now()).await?;
                 Ok::<_, ControlError>(())

@@ -74,6 +74,7 @@ impl Control {
         };
         // From here on nothing new starts in it; what runs is ended, and written down by whoever waits for it.
         self.shared.live.end(&workspace_of(&ended)).await?;
+        self.keep_files(id);
         let detail = json!({ "reason": reason });
         self.audit(caller, "session.end", id.as_str(), detail).await;
         metrics::counter!("sandbox_sessions_deleted_total").increment(1);
@@ -139,6 +140,14 @@ impl Control {
         session: &Session,
         workspace: Workspace,
     ) -> Result<Use, ControlError> {
+        // Raised here, one of another node would have an empty workspace.
+        let node = &session.node_id;
+        if *node != self.shared.settings.node_id {
+            return Err(ControlError::Unavailable {
+                part: "the node that has the session",
+                source: format!("session {} is on node {node}", session.id).into(),
+            });
+        }
         let start = Start {
             image: self.image_of(session).await?,
             workspace,

@@ -78,6 +78,14 @@ impl Objects {
         Ok(Objects(kind))
     }
 
+    /// Is the store beyond this machine, where other servers find what is in it?
+    pub fn is_elsewhere(&self) -> bool {
+        match &self.0 {
+            Kind::Files(_) => false,
+            Kind::S3(_) => true,
+        }
+    }
+
     /// Does the store answer?
     pub async fn ping(&self) -> Result<(), ObjectsError> {
         match &self.0 {

@@ -99,7 +99,7 @@ impl Server {
                 return found;
             }
             assert!(Instant::now() < deadline, "never {status}: {found:#}");
-            std::thread::sleep(Duration::from_millis(5));
+            a_moment();
         }
     }
 
@@ -114,7 +114,7 @@ impl Server {
                 return found.body;
             }
             assert!(Instant::now() < deadline, "no {path}: {}", found.text());
-            std::thread::sleep(Duration::from_millis(5));
+            a_moment();
         }
     }
 
@@ -133,6 +133,20 @@ impl Server {
         let target = format!("/api/v1/sessions/{session}/events");
         self.call("GET", &target).open().events()
     }
+}
+
+/// Waits a moment before a client asks again.
+pub fn a_moment() {
+    wait(Duration::from_millis(5));
+}
+
+/// Waits for as long as a server told to, say.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a server tells nothing to somebody who does not ask"
+)]
+pub fn wait(duration: Duration) {
+    std::thread::sleep(duration);
 }
 
 /// The session's identifier.

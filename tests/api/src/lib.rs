@@ -13,7 +13,7 @@ mod promises;
 mod server;
 mod storage;
 
-pub use client::{Form, id_of, is_time, like};
+pub use client::{Form, a_moment, id_of, is_time, like, wait};
 pub use events::{Event, Events};
 pub use http::{Answer, Call, Opened};
 pub use promises::{Promise, keep_all};

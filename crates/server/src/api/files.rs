@@ -150,21 +150,25 @@ pub(crate) async fn download(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let path = path_of(&params);
-    let opened = app.control.open_file(&id, path).await?;
     let disposition = disposition(path);
+    if let Some(link) = app.control.link_kept(&id, path, &disposition).await? {
+        return redirect(&link);
+    }
+    let opened = app.control.open_file(&id, path).await?;
     if opened.size >= LARGE {
         let link = app
             .control
             .link_file(&id, path, opened, &disposition)
             .await?;
-        let location = HeaderValue::from_str(&link).map_err(|_| ApiError::internal())?;
-        return Ok((
-            StatusCode::TEMPORARY_REDIRECT,
-            [(header::LOCATION, location)],
-        )
-            .into_response());
+        return redirect(&link);
     }
     part(opened, &headers, &disposition)
+}
+
+fn redirect(link: &str) -> Result<Response, ApiError> {
+    let location = HeaderValue::from_str(link).map_err(|_| ApiError::internal())?;
+    let location = [(header::LOCATION, location)];
+    Ok((StatusCode::TEMPORARY_REDIRECT, location).into_response())
 }
 
 /// Removes a file from a session's workspace, or a directory with all that is in it.

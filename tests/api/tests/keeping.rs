@@ -1,0 +1,104 @@
+//! What ended sessions leave: it is kept in the object store, for as long as is promised.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::time::{Duration, Instant};
+
+use sandbox_api_tests::{Answer, Call, Options, Server, Storage, a_moment};
+use sandbox_test_servers::{Database, S3};
+use serde_json::json;
+
+/// How long anything that is waited for may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[track_caller]
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}");
+        a_moment();
+    }
+}
+
+/// Follows a link to an object store on this machine.
+fn follow(link: &str) -> Answer {
+    let rest = link.strip_prefix("http://").unwrap();
+    let (host, _) = rest.split_once('/').unwrap();
+    let call = Call::new(host.parse().unwrap(), "GET", &rest[host.len()..]);
+    call.send()
+}
+
+#[test]
+fn files_of_ended_sessions_are_had_though_their_node_is_away() {
+    let (database, s3) = (Database::postgres(), S3::shared());
+    let (url, bucket) = (database.fresh_database(), s3.fresh_bucket());
+    let start = |node: &str| {
+        let objects = format!("s3:{bucket}");
+        let arguments = ["--database", &url, "--objects", &objects, "--node-id", node];
+        Options::on(Storage::SqliteAndFiles)
+            .with(&arguments)
+            .env("S3_ENDPOINT", s3.url())
+            .env("AWS_ACCESS_KEY_ID", s3.access_key())
+            .env("AWS_SECRET_ACCESS_KEY", s3.secret_key())
+            .start()
+    };
+    let (mut one, other) = (start("one"), start("other"));
+    let session = one.session();
+    one.shell(
+        &session,
+        "mkdir -p a/b; echo small > a/b/small; ln -s small a/link",
+    );
+    one.delete(&format!("/sessions/{session}")).json(200);
+    // It is copied beside requests.
+    let kept = |server: &Server| server.get(&format!("/sessions/{session}/files/a/b/small"));
+    let stored = s3
+        .directory()
+        .join(format!("data/{bucket}/workspace/{session}/a/b/small"));
+    until("it is never kept", || stored.exists().then_some(()));
+    one.stop();
+    let answer = kept(&other);
+    assert_eq!(answer.status, 307, "{}", answer.text());
+    assert_eq!(follow(answer.header("location").unwrap()).text(), "small\n");
+    let missing = other.get(&format!("/sessions/{session}/files/a/missing"));
+    missing.error(404, "Sandbox.FileNotFound");
+    // Nothing is made up: what was not kept is the node's to tell.
+    other
+        .get(&format!("/sessions/{session}/files"))
+        .error(503, "Sandbox.Unavailable");
+}
+
+#[test]
+fn what_was_kept_is_removed_when_its_time_is_over() {
+    let options = Options::on(Storage::SqliteAndFiles);
+    let server = options
+        .with(&["--retention", "2s", "--reap-interval", "1s"])
+        .start();
+    let session = server.session();
+    server.shell(&session, "head -c 11000000 /dev/zero > large");
+    let path = format!("/sessions/{session}/files/large");
+    server.get(&path).expect(307);
+    let objects = server.data().join("objects");
+    let holds = || {
+        let found = std::process::Command::new("find")
+            .arg(&objects)
+            .args(["-type", "f"])
+            .output();
+        String::from_utf8(found.unwrap().stdout)
+            .unwrap()
+            .contains(&session)
+    };
+    assert!(holds());
+    server.delete(&format!("/sessions/{session}")).json(200);
+    let gone = until("it is never removed", || {
+        let answer = server.get(&path);
+        (answer.status == 409).then_some(answer)
+    });
+    gone.error(409, "Sandbox.StateConflict");
+    until("its objects are never removed", || (!holds()).then_some(()));
+    assert_eq!(
+        server.get(&format!("/sessions/{session}")).json(200)["status"],
+        json!("terminated")
+    );
+}
