@@ -31,7 +31,8 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         let essence = kind.split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case("application/json") {
             let detail = format!("the body is {}", essence.escape_debug());
-            return Err(ApiError::invalid(detail, "send it as application/json"));
+            let solution = "send the header `Content-Type: application/json`; `curl --json` does";
+            return Err(ApiError::invalid(detail, solution));
         }
         let bytes = read(request).await?;
         // Nothing at all says as much as an empty object.

@@ -16,7 +16,7 @@ pub fn is_level(text: &str) -> bool {
 
 /// Starts logging at `level`, such as `info` or `sandbox_control=debug,info`.
 pub(crate) fn start(level: &str) -> Result<(), String> {
-    let filter = EnvFilter::try_new(level).map_err(|error| error.to_string())?;
+    let filter = EnvFilter::try_new(with_quiet_parts(level)).map_err(|error| error.to_string())?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
@@ -31,4 +31,12 @@ pub(crate) fn start(level: &str) -> Result<(), String> {
     // Somebody else in this process logs already: then that is the log.
     drop(started);
     Ok(())
+}
+
+/// What libraries tell of every step they take is of interest only to somebody who asks for it by name.
+fn with_quiet_parts(level: &str) -> String {
+    match level.eq_ignore_ascii_case("info") {
+        true => format!("{level},sea_orm_migration=warn"),
+        false => level.to_owned(),
+    }
 }

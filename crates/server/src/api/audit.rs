@@ -19,7 +19,7 @@ use crate::state::App;
 pub(crate) struct AuditView {
     #[schema(format = DateTime)]
     at: String,
-    /// With which key; none when the admin's own key was used, or the server did it by itself.
+    /// With which key; none when the server did it by itself.
     key_id: Option<String>,
     /// What was done, such as `session.create`.
     #[schema(example = "session.create")]
