@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::control::Control;
 use crate::error::ControlError;
 use crate::execution::{artifact, digest_of, ended};
+use crate::live::workspace_of;
 
 /// A container that came up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,13 +77,16 @@ impl Control {
                 session.error = Some(text);
             }
         };
-        self.change(id, SessionEvent::Exited(exit_code), with)
+        let exited = self
+            .change(id, SessionEvent::Exited(exit_code), with)
             .await?;
         for summary in self.shared.records.live_executions(id).await? {
             if let Some(execution) = self.shared.records.execution(&summary.value.id).await? {
                 self.crash(execution, "its container exited").await;
             }
         }
+        // What this server has of it ends, too.
+        self.shared.live.end(&workspace_of(&exited)).await?;
         Ok(News::First)
     }
 
