@@ -1,13 +1,8 @@
 //! What most tests ask of a server.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
-use crate::{Answer, Call, Server};
-
-/// How long anything that is waited for may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::{Answer, Call, Server, eventually};
 
 impl Server {
     /// `GET` below `/api/v1`.
@@ -90,32 +85,21 @@ impl Server {
     /// Waits until an execution has this status.
     #[track_caller]
     pub fn until(&self, execution: &str, status: &str) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let found = self
-                .get(&format!("/executions/{execution}/status"))
-                .json(200);
-            if found["status"] == status {
-                return found;
-            }
-            assert!(Instant::now() < deadline, "never {status}: {found:#}");
-            a_moment();
-        }
+        eventually(&format!("{execution} {status}"), || {
+            let path = format!("/executions/{execution}/status");
+            let found = self.get(&path).json(200);
+            (found["status"] == status).then_some(found)
+        })
     }
 
     /// Waits until there is a file at this path in a session's workspace: its content. Code that runs tells
     /// by it how far it is.
     #[track_caller]
     pub fn until_file(&self, session: &str, path: &str) -> Vec<u8> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        eventually(path, || {
             let found = self.get(&format!("/sessions/{session}/files/{path}"));
-            if found.status == 200 && !found.body.is_empty() {
-                return found.body;
-            }
-            assert!(Instant::now() < deadline, "no {path}: {}", found.text());
-            a_moment();
-        }
+            (found.status == 200 && !found.body.is_empty()).then_some(found.body)
+        })
     }
 
     /// Puts a file into a session's workspace.
@@ -133,20 +117,6 @@ impl Server {
         let target = format!("/api/v1/sessions/{session}/events");
         self.call("GET", &target).open().events()
     }
-}
-
-/// Waits a moment before a client asks again.
-pub fn a_moment() {
-    wait(Duration::from_millis(5));
-}
-
-/// Waits for as long as a server told to, say.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a server tells nothing to somebody who does not ask"
-)]
-pub fn wait(duration: Duration) {
-    std::thread::sleep(duration);
 }
 
 /// The session's identifier.

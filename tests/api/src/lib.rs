@@ -9,13 +9,15 @@ mod client;
 mod events;
 mod http;
 mod leftovers;
+mod patience;
 mod promises;
 mod server;
 mod storage;
 
-pub use client::{Form, a_moment, id_of, is_time, like, wait};
+pub use client::{Form, id_of, is_time, like};
 pub use events::{Event, Events};
 pub use http::{Answer, Call, Opened};
+pub use patience::{eventually, pause};
 pub use promises::{Promise, keep_all};
 pub use sandbox_tests::User;
 pub use server::{Options, Server};

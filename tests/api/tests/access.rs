@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use sandbox_api_tests::{Answer, Server, a_moment, is_time, on_every_storage, wait};
+use sandbox_api_tests::{Answer, Server, is_time, on_every_storage, pause};
 use serde_json::{Value, json};
 
 /// What a caller needs.
@@ -99,7 +99,7 @@ fn patiently(ask: impl Fn() -> Answer) -> Answer {
         if answer.status != 429 {
             return answer;
         }
-        a_moment();
+        pause(Duration::from_millis(60));
     }
 }
 
@@ -220,15 +220,15 @@ on_every_storage! {
             answer.error(401, "Sandbox.Unauthorized");
             assert!(begin.elapsed() < Duration::from_secs(20), "never slowed down");
         };
-        let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
-        assert!((1..=10).contains(&seconds), "{seconds}");
+        let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=10).contains(&wait), "{wait}");
         refused.error(429, "Sandbox.TooManyRequests");
         // A wrong key is a stranger's; a right one is not, wherever it comes from, nor is another stranger.
         let wrong = || server.stranger("GET", "/api/v1/sessions").from(here).key("sbx_wrong").send();
         assert!((0..100).any(|_| wrong().status == 429));
         server.call("GET", "/api/v1/sessions").from(here).send().json(200);
         ask(Ipv4Addr::new(127, 0, 1, 5)).error(401, "Sandbox.Unauthorized");
-        wait(Duration::from_secs(seconds));
+        pause(Duration::from_secs(wait));
         ask(here).error(401, "Sandbox.Unauthorized");
     }
 

@@ -1,26 +1,9 @@
 //! What ended sessions leave: it is kept in the object store, for as long as is promised.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::time::{Duration, Instant};
-
-use sandbox_api_tests::{Answer, Call, Options, Server, Storage, a_moment};
+use sandbox_api_tests::{Answer, Call, Options, Server, Storage, eventually};
 use sandbox_test_servers::{Database, S3};
 use serde_json::json;
-
-/// How long anything that is waited for may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-#[track_caller]
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what}");
-        a_moment();
-    }
-}
 
 /// Follows a link to an object store on this machine.
 fn follow(link: &str) -> Answer {
@@ -56,7 +39,7 @@ fn files_of_ended_sessions_are_had_though_their_node_is_away() {
     let stored = s3
         .directory()
         .join(format!("data/{bucket}/workspace/{session}/a/b/small"));
-    until("it is never kept", || stored.exists().then_some(()));
+    eventually("it is kept", || stored.exists().then_some(()));
     one.stop();
     let answer = kept(&other);
     assert_eq!(answer.status, 307, "{}", answer.text());
@@ -91,12 +74,12 @@ fn what_was_kept_is_removed_when_its_time_is_over() {
     };
     assert!(holds());
     server.delete(&format!("/sessions/{session}")).json(200);
-    let gone = until("it is never removed", || {
+    let gone = eventually("it is removed", || {
         let answer = server.get(&path);
         (answer.status == 409).then_some(answer)
     });
     gone.error(409, "Sandbox.StateConflict");
-    until("its objects are never removed", || (!holds()).then_some(()));
+    eventually("its objects are removed", || (!holds()).then_some(()));
     assert_eq!(
         server.get(&format!("/sessions/{session}")).json(200)["status"],
         json!("terminated")

@@ -523,10 +523,10 @@ on_every_storage! {
         let ended = server.session_with(json!({ "agent_id": agent, "template_id": "nodejs-basic" }));
         server.delete(&format!("/sessions/{ended}")).json(200);
         let list = |query: &str| listed(&server.get(&format!("/sessions?agent_id={agent}&{query}")).json(200));
-        assert_eq!(list("status=running"), [running.clone()]);
-        assert_eq!(list("status=terminated"), [ended.clone()]);
+        assert_eq!(list("status=running"), std::slice::from_ref(&running));
+        assert_eq!(list("status=terminated"), std::slice::from_ref(&ended));
         assert_eq!(list("status=failed"), [""; 0]);
-        assert_eq!(list("template_id=nodejs-basic"), [ended.clone()]);
+        assert_eq!(list("template_id=nodejs-basic"), std::slice::from_ref(&ended));
         assert_eq!(list("template_id=nodejs-basic&status=running"), [""; 0]);
         assert_eq!(list("template_id=not-there"), [""; 0]);
         for (query, field) in [
