@@ -17,6 +17,7 @@ mod logging;
 mod measuring;
 mod openapi;
 mod paging;
+mod perseverance;
 mod query;
 mod ranges;
 mod rate;

@@ -17,6 +17,7 @@ use crate::forwarding::forward;
 use crate::internal;
 use crate::measuring::measure;
 use crate::openapi;
+use crate::perseverance::persevere;
 use crate::request_id;
 use crate::state::App;
 
@@ -87,6 +88,7 @@ pub(crate) fn router(app: App, origins: &[String]) -> Router {
         None => router,
     };
     router
+        .layer(from_fn(persevere))
         .layer(from_fn(measure))
         .layer(from_fn(request_id::name))
         .with_state(app)

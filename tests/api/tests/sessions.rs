@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sandbox_api_tests::{Form, Server, id_of, is_time, like, on_every_storage};
+use sandbox_api_tests::{Form, Server, eventually, id_of, is_time, like, on_every_storage};
 use serde_json::{Value, json};
 
 /// Every field that a session has.
@@ -481,6 +481,19 @@ on_every_storage! {
         let diff = some["diff"].as_str().unwrap();
         assert!(diff.contains("+++ b/file\n@@ -0,0 +1 @@\n+one\n"), "{diff}");
         assert!(diff.contains("+++ b/d/other\n"), "{diff}");
+    }
+
+    fn a_session_whose_asker_hangs_up_is_made_all_the_same(server: &Server) {
+        let files: serde_json::Map<_, _> = (0..500).map(|n| (format!("file-{n}"), json!("content"))).collect();
+        let agent = agent("hangs up");
+        let asked = json!({
+            "template_id": "python-basic", "agent_id": agent, "pool": "never", "source": { "files": files },
+        });
+        let connection = server.posting("/sessions", &asked).write().unwrap();
+        let listed = || server.get(&format!("/sessions?agent_id={}", agent.replace(' ', "%20"))).json(200);
+        eventually("it is begun", || (listed()["total"] == 1).then_some(()));
+        drop(connection);
+        eventually("it is made", || (listed()["sessions"][0]["status"] == "running").then_some(()));
     }
 
     fn lists_are_pages_newest_first(server: &Server) {
