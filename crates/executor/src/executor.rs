@@ -109,6 +109,7 @@ impl Executor {
     async fn see_through(&self, request: &Request, printed: &Printed) -> Outcome {
         self.lookout.get_to_know().await;
         let begin = Instant::now();
+        let kills = self.keeper.kills();
         let began = self.lookout.begin();
         let id = request.execution_id.clone();
         let cancelled = self.expect(&id);
@@ -119,6 +120,7 @@ impl Executor {
                     keeper: &self.keeper,
                     request,
                     begin,
+                    kills,
                     cancelled: &cancelled,
                     printed,
                 };

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use sandbox_isolation::keeper::{Inner, Keeper, Progress};
+use sandbox_isolation::keeper::{Inner, Keeper, Kills, Progress};
 use sandbox_isolation::{LaunchError, Status};
 use sandbox_linux::message;
 use sandbox_linux::usage::Usage;
@@ -49,6 +49,8 @@ pub(crate) struct Course<'e> {
     pub(crate) keeper: &'e Keeper,
     pub(crate) request: &'e Request,
     pub(crate) begin: Instant,
+    /// Who was killed before.
+    pub(crate) kills: Kills,
     pub(crate) cancelled: &'e Notify,
     pub(crate) printed: &'e Printed,
 }
@@ -176,7 +178,8 @@ impl Course<'_> {
             End::Itself(status, _) => {
                 result.exit_code = exit_code(status);
                 result.return_value = answer;
-                (Ending::Finished, None)
+                let is_bad = result.exit_code != 0;
+                (Ending::Finished, self.killed_for().filter(|_| is_bad))
             }
             End::Failed(error) => (Ending::Crashed, Some(error.to_string())),
             End::Killed(Ending::TimedOut) => {
@@ -187,7 +190,10 @@ impl Course<'_> {
             End::Killed(Ending::Cancelled) => {
                 (Ending::Cancelled, Some("it was cancelled".to_owned()))
             }
-            End::Killed(ending) => (ending, Some("it was killed from outside".to_owned())),
+            End::Killed(ending) => {
+                let outside = || "it was killed from outside".to_owned();
+                (ending, Some(self.killed_for().unwrap_or_else(outside)))
+            }
         };
         Outcome {
             execution_id: self.request.execution_id.clone(),
@@ -197,6 +203,26 @@ impl Course<'_> {
             artifacts: Vec::new(),
             artifacts_truncated: false,
         }
+    }
+}
+
+impl Course<'_> {
+    /// For what something in the session was killed meanwhile.
+    fn killed_for(&self) -> Option<String> {
+        let kills = self.keeper.kills();
+        let used_up = match (
+            kills.disk > self.kills.disk,
+            kills.memory > self.kills.memory,
+        ) {
+            (true, _) => {
+                "killed: the session's disk is full; remove files, or use one with more disk"
+            }
+            (_, true) => {
+                "killed: the session's memory is used up; use less at once, or one with more memory"
+            }
+            _ => return None,
+        };
+        Some(used_up.to_owned())
     }
 }
 

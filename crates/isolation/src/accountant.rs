@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounting::{Accounting, unlinked};
 use crate::keeper::Kept;
+use crate::kills::Tally;
 use crate::processes;
 
 /// The accountant, as its starter sees it. It ends with this value.
@@ -29,7 +30,7 @@ pub struct Accountant {
     process: Child,
 }
 
-/// What it is told. The keeper's pidfd comes along.
+/// What it is told. The keeper's pidfd comes along, and where to count whom it kills.
 #[derive(Debug, Serialize, Deserialize)]
 struct Watch {
     keeper: i32,
@@ -74,7 +75,11 @@ impl Accountant {
             clock: kept.group().and_then(|group| group.clock()),
         };
         let text = serde_json::to_vec(&watch)?;
-        message::send(&self.socket, &text, &[kept.pidfd()])
+        let descriptors: Vec<_> = [kept.pidfd()]
+            .into_iter()
+            .chain(kept.tally().map(AsFd::as_fd))
+            .collect();
+        message::send(&self.socket, &text, &descriptors)
     }
 }
 
@@ -97,6 +102,7 @@ struct Books {
 struct Account {
     keeper: i32,
     pidfd: OwnedFd,
+    tally: Option<Tally>,
     accounting: Accounting,
     /// How much there was.
     last: u64,
@@ -167,28 +173,31 @@ impl Books {
     /// Takes one in; `false` when there will be none any more.
     fn enter(&mut self) -> io::Result<bool> {
         let mut bytes = vec![0; LONGEST];
-        let (length, mut descriptors) = message::receive(&self.socket, &mut bytes)?;
+        let (length, descriptors) = message::receive(&self.socket, &mut bytes)?;
         if length == 0 {
             return Ok(false);
         }
         let watch: Watch = serde_json::from_slice(&bytes[..length])?;
-        let Some(pidfd) = descriptors.pop() else {
+        let mut descriptors = descriptors.into_iter();
+        let Some(pidfd) = descriptors.next() else {
             return Ok(true);
         };
+        let tally = descriptors.next().map(Tally::from_descriptor);
         self.next += 1;
         let data = epoll::EventData::new_u64(self.next);
         epoll::add(&self.epoll, &pidfd, data, epoll::EventFlags::IN)?;
-        let account = Account::new(watch, pidfd);
+        let account = Account::new(watch, pidfd, tally);
         self.accounts.insert(self.next, account);
         Ok(true)
     }
 }
 
 impl Account {
-    fn new(watch: Watch, pidfd: OwnedFd) -> Account {
+    fn new(watch: Watch, pidfd: OwnedFd, tally: Option<Tally>) -> Account {
         Account {
             keeper: watch.keeper,
             pidfd,
+            tally,
             accounting: Accounting::new(vec![watch.layer], watch.most),
             last: 0,
             clock: watch.clock,
@@ -233,6 +242,10 @@ impl Account {
         // With the descriptor in hand: where the keeper is not gone, the number is its own.
         if processes::is_gone(self.pidfd.as_fd()) {
             return;
+        }
+        // First, so that whoever notices its end can say why.
+        if let Some(tally) = &self.tally {
+            tally.add();
         }
         for inner in inside.iter().filter(|stat| stat.parent == self.keeper) {
             if let Some(pid) = Pid::from_raw(inner.pid) {

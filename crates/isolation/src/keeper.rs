@@ -27,6 +27,7 @@ use crate::error::LaunchError;
 use crate::explain;
 use crate::facts;
 use crate::init::{self, Listeners, Task};
+use crate::kills::Tally;
 use crate::launch::{self, Blocked, Status, namespaces, records, step};
 use crate::limits::{Bounds, Enforcer};
 use crate::network::{Doors, Gatehouse, Others};
@@ -39,6 +40,8 @@ use crate::processes;
 use crate::runs::{LiveRun, Record, Runs};
 use crate::scratch::{self, Leftovers};
 use crate::step::{Failed, Step};
+
+pub use crate::kills::Kills;
 
 /// What an inner sandbox has of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +70,8 @@ pub struct Kept {
     record: Record,
     /// Holds the limits; its groups are removed when this is dropped.
     enforcer: Enforcer,
+    /// Who is killed for disk space is counted here.
+    tally: Option<Tally>,
     /// Closes when this is dropped.
     _gatehouse: Option<Gatehouse>,
     frozen: bool,
@@ -82,6 +87,7 @@ pub struct Keeper {
     inner: Task,
     /// Where inner sandboxes are held to a limit that the keeper is not.
     entrance: Rc<Entrance>,
+    tally: Option<Tally>,
 }
 
 /// An inner sandbox that waits for its command.
@@ -129,6 +135,7 @@ pub fn keep(
     let bounds = Bounds {
         enforcer: Enforcer::prepare(policy)?,
         entrance: Entrance::default(),
+        tally: None,
         enforced: LimitsEnforced::default(),
     };
     let terms = Terms {
@@ -156,8 +163,11 @@ pub fn keep_on(
     let Bounds {
         mut enforcer,
         entrance,
+        tally,
         ..
     } = bounds;
+    let counted = tally.as_ref().map(Tally::try_clone).transpose();
+    let counted = counted.map_err(step("keep count of whom is killed"))?;
     let mut facts = facts::look(policy)?;
     let mutex = runs.lock_launches().map_err(records(runs))?;
     let mask = Blocked::new().map_err(step("block signals"))?;
@@ -179,12 +189,14 @@ pub fn keep_on(
         let descriptors: Vec<_> = own
             .into_iter()
             .chain(entrance.descriptors())
+            .chain(tally.iter().map(AsFd::as_fd))
             .chain(passed.iter().map(AsFd::as_fd))
             .collect();
         if close_others(&descriptors).is_err() {
             return 1;
         }
-        let keeper = Keeper::new(policy, &task, network, entrance);
+        let mut keeper = Keeper::new(policy, &task, network, entrance);
+        keeper.tally = tally;
         init::keep(&task, theirs, move || {
             let _lock = lock;
             body(keeper, passed)
@@ -222,6 +234,7 @@ pub fn keep_on(
         init,
         record,
         enforcer,
+        tally: counted,
         _gatehouse: gatehouse,
         frozen: false,
     })
@@ -264,6 +277,11 @@ impl Kept {
     /// The group that holds it, where there is one.
     pub fn group(&self) -> Option<&Group> {
         self.enforcer.group()
+    }
+
+    /// Where it is counted who is killed for disk space.
+    pub(crate) fn tally(&self) -> Option<&Tally> {
+        self.tally.as_ref()
     }
 
     /// What it uses: as its group counts it, or as its processes do.
@@ -366,6 +384,15 @@ impl Keeper {
             policy: policy.clone(),
             inner,
             entrance: Rc::new(entrance),
+            tally: None,
+        }
+    }
+
+    /// How often something in it was killed for what was used up.
+    pub fn kills(&self) -> Kills {
+        Kills {
+            memory: self.entrance.killed_for_memory(),
+            disk: self.tally.as_ref().map_or(0, Tally::count),
         }
     }
 

@@ -18,6 +18,7 @@ pub mod home;
 mod init;
 mod join;
 pub mod keeper;
+mod kills;
 pub mod launch;
 pub mod limits;
 pub mod network;

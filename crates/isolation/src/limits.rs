@@ -16,6 +16,7 @@ use sandbox_model::runtime::LimitsEnforced;
 use serde::Serialize;
 
 use crate::accounting::Accounting;
+use crate::kills::Tally;
 use crate::launch::LaunchError;
 use crate::policy::Policy;
 
@@ -142,6 +143,8 @@ pub struct Bounds {
     pub(crate) enforcer: Enforcer,
     /// Where what the keeper starts is held to what the keeper is not.
     pub(crate) entrance: Entrance,
+    /// Where it is counted who is killed for disk space.
+    pub(crate) tally: Option<Tally>,
     /// Which are.
     pub enforced: LimitsEnforced,
 }
@@ -192,6 +195,8 @@ impl Bounds {
         Bounds {
             enforcer,
             entrance,
+            // Without it they are killed all the same, and nobody can say why.
+            tally: Tally::new().ok(),
             enforced,
         }
     }

@@ -264,13 +264,9 @@ impl Group {
     /// Has the memory limit killed anything in it?
     pub fn out_of_memory(&self) -> bool {
         self.directories.iter().any(|(directory, version)| {
-            let file = match version {
-                Version::V1 => "memory.oom_control",
-                Version::V2 => "memory.events",
-            };
-            let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
-            let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-            count.is_some_and(|count| count.trim() != "0")
+            let file = directory.join(version.memory_events());
+            let text = fs::read_to_string(file).unwrap_or_default();
+            memory_kills(&text).is_some_and(|count| count > 0)
         })
     }
 
@@ -283,6 +279,22 @@ impl Group {
             remove_soon(&directory);
         }
     }
+}
+
+impl Version {
+    /// Where the kernel tells whom it killed for memory.
+    fn memory_events(self) -> &'static str {
+        match self {
+            Version::V1 => "memory.oom_control",
+            Version::V2 => "memory.events",
+        }
+    }
+}
+
+/// How many that are.
+fn memory_kills(text: &str) -> Option<u64> {
+    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    count?.trim().parse().ok()
 }
 
 /// Removes a group whose last process is about to leave: it does a moment after it was waited for.

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use super::{Group, Limit, Version, delegate, set};
+use super::{Group, Limit, Version, delegate, memory_kills, set};
 
 /// Where the one who keeps it is, in version 2: a group with limited groups in it can have no processes.
 pub(super) const KEEPER: &str = "keeper";
@@ -23,6 +23,8 @@ pub struct Entrance {
     /// In each hierarchy that has such a part.
     processes: Vec<OwnedFd>,
     valve: Option<Valve>,
+    /// Where the kernel counts whom it kills for memory.
+    kills: Option<OwnedFd>,
 }
 
 /// Where the limit of processors is set.
@@ -52,6 +54,10 @@ impl Group {
         }
         set(&started, version, limit)?;
         let open = |file: &str| OpenOptions::new().write(true).open(started.join(file));
+        if let Limit::Memory(_) = limit {
+            let file = fs::File::open(started.join(version.memory_events()));
+            entrance.kills = file.ok().map(OwnedFd::from);
+        }
         if is_new {
             entrance.processes.push(open("cgroup.procs")?.into());
         }
@@ -99,10 +105,19 @@ impl Entrance {
         done
     }
 
+    /// How often somebody in there was killed for memory.
+    pub fn killed_for_memory(&self) -> u64 {
+        let mut text = [0; 512];
+        let read = |file| rustix::io::pread(file, &mut text, 0).ok();
+        let length = self.kills.as_ref().and_then(read).unwrap_or(0);
+        memory_kills(&String::from_utf8_lossy(&text[..length])).unwrap_or(0)
+    }
+
     /// What it is made of.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let valve = self.valve.iter().map(|valve| &valve.file);
-        self.processes.iter().chain(valve).map(AsFd::as_fd)
+        let files = self.processes.iter().chain(valve).chain(&self.kills);
+        files.map(AsFd::as_fd)
     }
 }
 
@@ -135,7 +150,8 @@ mod tests {
             let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), body(enters)).unwrap();
             child.wait().unwrap().exit_status()
         };
-        assert_eq!((run(false), run(true)), (Some(0), None));
+        assert_eq!((run(false), entrance.killed_for_memory()), (Some(0), 0));
+        assert_eq!((run(true), entrance.killed_for_memory()), (None, 1));
         group.remove();
         Ground::give_up(&name);
     }
