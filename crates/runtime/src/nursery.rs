@@ -24,6 +24,7 @@ use crate::spec::SessionSpec;
 use work::At;
 
 mod errand;
+mod origin;
 mod raise;
 mod reach;
 mod work;
@@ -167,6 +168,7 @@ impl Nursery {
         let (process, socket) = clone(Namespaces::empty(), Parent::Caller, ours, || {
             let run = || -> io::Result<()> {
                 close_others(&[theirs.as_fd()])?;
+                origin::forget()?;
                 let mut ground = Ground::take(&ground_of(rustix::process::getpid()), user);
                 ground.enter();
                 if let Some(user) = user {
