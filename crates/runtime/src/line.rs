@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, Reply};
 use sandbox_executor::{Happening, Link, Outcome, Request};
 use thiserror::Error;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Why there is no answer, or not the one that was asked for.
@@ -50,6 +51,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     askers: Mutex<Askers>,
+    /// The line was cut.
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -106,8 +109,13 @@ impl Line {
 
     /// Waits until the executor is gone.
     pub async fn cut(&self) {
-        if let Ok(mut answers) = self.put(Ask::Ping).await {
-            while answers.recv().await.is_some() {}
+        let waiting = &self.shared.waiting;
+        loop {
+            let ended = waiting.ended.notified();
+            if waiting.lock().cut {
+                return;
+            }
+            ended.await;
         }
     }
 
@@ -225,5 +233,38 @@ impl Waiting {
         let mut askers = self.lock();
         askers.cut = true;
         askers.waiting.clear();
+        drop(askers);
+        self.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandbox_executor::link;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_line_is_cut_when_the_other_end_is_gone_and_not_before() {
+        let (ours, theirs) = link::pair().expect("a line");
+        let line = Line::new(ours).expect("our end");
+        let executor = Link::new(theirs).expect("their end");
+        let answering = async {
+            let (question, _) = executor.receive::<Question>().await.unwrap().unwrap();
+            let reply = Reply {
+                number: question.number,
+                answer: Ok(Answer::Done),
+            };
+            executor.send(&reply, &[]).await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(line.ask(Ask::Ping), answering);
+        assert_eq!(answer.unwrap().0, Answer::Done);
+        // However long that is: nothing has happened to it.
+        let early = tokio::time::timeout(Duration::from_millis(50), line.cut()).await;
+        assert!(early.is_err());
+        drop(executor);
+        line.cut().await;
+        line.cut().await;
+        assert!(matches!(line.ask(Ask::Ping).await, Err(LineError::Cut)));
     }
 }
