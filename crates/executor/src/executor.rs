@@ -25,6 +25,7 @@ use crate::lookout::{Birth, Lookout};
 use crate::output::Printed;
 use crate::running::{self, Course, Running};
 use crate::streams;
+use crate::terminal::Terminals;
 
 /// What is the same for all executions of a session.
 #[derive(Debug, Clone)]
@@ -44,13 +45,14 @@ const MOST_ENVIRONMENT: usize = 16 << 10;
 /// Runs code. On one thread, and on a local set of its runtime.
 #[derive(Debug)]
 pub struct Executor {
-    keeper: Keeper,
-    settings: Settings,
-    env: RefCell<Vec<(OsString, OsString)>>,
+    pub(crate) keeper: Keeper,
+    pub(crate) settings: Settings,
+    pub(crate) env: RefCell<Vec<(OsString, OsString)>>,
     lookout: Rc<Lookout>,
     ahead: RefCell<Option<Ready>>,
     warm: RefCell<Option<Warm>>,
     running: RefCell<BTreeMap<ExecutionId, Rc<Notify>>>,
+    pub(crate) terminals: Rc<Terminals>,
 }
 
 /// An interpreter that waits for code.
@@ -72,6 +74,7 @@ impl Executor {
             ahead: RefCell::default(),
             warm: RefCell::default(),
             running: RefCell::default(),
+            terminals: Rc::default(),
         };
         match executor.settings.warm {
             Some(language) => executor.look_ahead(language),

@@ -28,6 +28,7 @@ mod running;
 mod serve;
 mod streams;
 mod tar;
+pub mod terminal;
 mod uploads;
 
 pub use artifact::ArtifactFound;
@@ -36,3 +37,4 @@ pub use executor::{Executor, Settings};
 pub use files::Files;
 pub use link::Link;
 pub use serve::serve;
+pub use terminal::Opening;

@@ -1,8 +1,8 @@
 //! What is said on the line to an executor.
 //!
 //! Every question has a number of the asker's choosing, and every answer the number of its question. An
-//! execution is answered more than once: that it was begun, what happens, and what became of it. Where an
-//! answer hands over a file, its descriptor comes with it.
+//! execution is answered more than once: that it was begun, what happens, and what became of it; and so is
+//! a terminal. Where an answer hands over a file, its descriptor comes with it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::execution::{Happening, Request};
 use crate::listing::Page;
+use crate::terminal::Opening;
 
 /// Something asked of an executor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +62,11 @@ pub enum Ask {
     Remove(PathBuf),
     /// Remove what is at this path, with all that is in it.
     RemoveAll(PathBuf),
+    /// Start a program on a terminal of its own.
+    Terminal(Opening),
+    /// End what was started, or is about to be, for the question of this number, with everything that it
+    /// started.
+    Hang(u64),
 }
 
 /// An answer.
@@ -93,13 +99,17 @@ pub enum Answer {
     Archive,
     /// What is in the directory.
     Entries(Page),
+    /// The program runs. Our end of its terminal comes with it.
+    Terminal,
+    /// It ended, with this exit status.
+    TerminalEnded(i32),
 }
 
 impl Answer {
     /// Does nothing more follow to the same question?
     pub fn is_last(&self) -> bool {
         match self {
-            Answer::Begun => false,
+            Answer::Begun | Answer::Terminal => false,
             Answer::Happening(happening) => matches!(happening, Happening::Outcome(_)),
             _ => true,
         }

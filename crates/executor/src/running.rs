@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The exit status of an execution that did not end by itself.
-const KILLED: i32 = -1;
+pub(crate) const KILLED: i32 = -1;
 
 /// A program that was started, and our ends of its streams.
 #[derive(Debug)]
@@ -150,25 +150,15 @@ impl Course<'_> {
 
     /// The last report of `inner`.
     async fn report(&self, inner: &Inner) -> End {
-        let Ok(control) = watch(inner.control()) else {
+        let Ok(reports) = Reports::of(inner) else {
             return End::Killed(Ending::Crashed);
         };
-        let waits = || match message::waiting(inner.control()) {
-            true => Ok(()),
-            false => Err(io::ErrorKind::WouldBlock.into()),
-        };
         loop {
-            if control.readable().await.is_err() {
-                return End::Killed(Ending::Crashed);
-            }
-            // There may be several reports, and their arrival is told once.
-            while control.try_io(waits).is_ok() {
-                match self.keeper.progress(inner) {
-                    Ok(Progress::Started(_)) => {}
-                    Ok(Progress::Ended(status, usage)) => return End::Itself(status, usage),
-                    Ok(Progress::Failed(error)) => return End::Failed(error),
-                    Ok(Progress::Gone) | Err(_) => return End::Killed(Ending::Crashed),
-                }
+            match reports.next(self.keeper, inner).await {
+                Progress::Started { .. } => {}
+                Progress::Ended(status, usage) => return End::Itself(status, usage),
+                Progress::Failed(error) => return End::Failed(error),
+                Progress::Gone => return End::Killed(Ending::Crashed),
             }
         }
     }
@@ -226,6 +216,35 @@ impl Course<'_> {
     }
 }
 
+/// What is heard of a program that was started.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    control: Receiver,
+}
+
+impl Reports {
+    /// Those of `inner`.
+    pub(crate) fn of(inner: &Inner) -> io::Result<Reports> {
+        let control = watch(inner.control())?;
+        Ok(Reports { control })
+    }
+
+    /// The next report of `inner`. May be given up and asked again without missing anything.
+    pub(crate) async fn next(&self, keeper: &Keeper, inner: &Inner) -> Progress {
+        let waits = || match message::waiting(inner.control()) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        };
+        // There may be several reports, and their arrival is told once.
+        while self.control.try_io(waits).is_err() {
+            if self.control.readable().await.is_err() {
+                return Progress::Gone;
+            }
+        }
+        keeper.progress(inner).unwrap_or(Progress::Gone)
+    }
+}
+
 /// Tells what goes on with the program that prints `printed`, and what it prints where that is wanted.
 /// Never ends by itself, and may be dropped at any time: nothing is told twice, and what was not told is
 /// [told later](tell_rest).
@@ -275,7 +294,7 @@ fn watch(descriptor: BorrowedFd<'_>) -> io::Result<Receiver> {
 }
 
 /// Waits for the kernel to clean up behind it, without anybody waiting for that.
-fn retire(inner: Inner) {
+pub(crate) fn retire(inner: Inner) {
     let gone = watch(inner.pidfd());
     tokio::task::spawn_local(async move {
         if let Ok(gone) = gone {
@@ -303,7 +322,7 @@ pub(crate) fn crashed(request: &Request, begin: Instant, error: String) -> Outco
     }
 }
 
-fn exit_code(status: Status) -> i32 {
+pub(crate) fn exit_code(status: Status) -> i32 {
     match status {
         Status::Exited(code) => code,
         // As shells have it.

@@ -14,6 +14,7 @@ use crate::executor::Executor;
 use crate::files::Files;
 use crate::link::Link;
 use crate::protocol::{Answer, Ask, Question, Refusal, Reply};
+use crate::terminal::{Opening, Place};
 use crate::{listing, removal};
 
 /// Whoever answers.
@@ -48,6 +49,12 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
                 desk.reply(number, Ok((Answer::Begun, None))).await?;
                 tokio::task::spawn_local(desk.clone().execute(number, request));
             }
+            Ask::Terminal(opening) => match desk.executor.expect_terminal(number) {
+                Ok(place) => {
+                    tokio::task::spawn_local(desk.clone().terminal(number, opening, place));
+                }
+                Err(error) => desk.reply(number, Err(error.into())).await?,
+            },
             ask if takes_time(&ask) => {
                 tokio::task::spawn_local(async move {
                     let answered = desk.answer(ask).await;
@@ -80,12 +87,38 @@ impl Desk {
         tell(Happening::Outcome(Box::new(outcome))).await;
     }
 
+    async fn terminal(self: Rc<Desk>, number: u64, opening: Opening, place: Place) {
+        let answered = match self.executor.open_terminal(&opening, &place).await {
+            Ok((on_terminal, end)) => {
+                let opened = self.reply(number, Ok((Answer::Terminal, Some(end)))).await;
+                let status = match opened {
+                    Ok(()) => {
+                        self.executor
+                            .see_terminal_through(on_terminal, &place)
+                            .await
+                    }
+                    Err(_) => return,
+                };
+                Ok((Answer::TerminalEnded(status), None))
+            }
+            Err(refusal) => Err(refusal),
+        };
+        // Before it is told: whoever hears it may open another.
+        drop(place);
+        let _ = self.reply(number, answered).await;
+    }
+
     async fn answer(&self, ask: Ask) -> Answered {
         let done = (Answer::Done, None);
         Ok(match ask {
             Ask::Ping => done,
             // Answered elsewhere, more than once.
             Ask::Execute(_) => (Answer::Begun, None),
+            Ask::Terminal(_) => (Answer::Terminal, None),
+            Ask::Hang(number) => {
+                self.executor.hang_up(number);
+                done
+            }
             Ask::Cancel(id) => (Answer::Cancelled(self.executor.cancel(&id)), None),
             Ask::Configure { env } => {
                 self.executor.configure(&env)?;

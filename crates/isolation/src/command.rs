@@ -89,7 +89,7 @@ impl Prepared {
     pub fn longest_word(&self) -> usize {
         match self.command {
             Some(_) => control::GO.len(),
-            None => control::GO.len() + order::MOST,
+            None => control::GO.len() + control::SIZE + order::MOST,
         }
     }
 }
@@ -113,24 +113,28 @@ fn await_init(prepared: &Prepared, channel: BorrowedFd<'_>) -> Result<Word, Fail
     let mut bytes = vec![0; prepared.longest_word()];
     let (length, mut descriptors) =
         message::receive(channel, &mut bytes).map_err(Step::Fork.failed())?;
-    let order = bytes[..length]
-        .strip_prefix(control::GO)
-        .ok_or_else(broken)?;
+    let word = control::Word::read(&bytes[..length]).ok_or_else(broken)?;
     if prepared.command.is_some() {
         return Ok(Word {
             slave: descriptors.pop(),
             ..Word::default()
         });
     }
-    let order = Order::decode(order).ok_or_else(broken)?;
-    let extra = take_streams(descriptors).map_err(Step::Fork.failed())?;
+    let order = Order::decode(word.order).ok_or_else(broken)?;
+    let (slave, extra) = match word.terminal {
+        Some(_) => (Some(descriptors.pop().ok_or_else(broken)?), None),
+        None => (
+            None,
+            take_streams(descriptors).map_err(Step::Fork.failed())?,
+        ),
+    };
     let mut env = order.env;
     if let (Some(name), Some(extra)) = (order.extra, &extra) {
         env.push((name, extra.as_raw_fd().to_string().into()));
     }
     let command = exec::Command::new(&order.command, &env).map_err(Step::Exec.failed())?;
     Ok(Word {
-        slave: None,
+        slave,
         command: Some(command),
         directory: Some(order.cwd),
         extra,

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use sandbox_linux::message;
+use sandbox_linux::terminal::Size;
 use sandbox_linux::usage::{self, Usage};
 
 use crate::launch::Status;
@@ -38,6 +39,48 @@ const SIGNALLED: u8 = b'S';
 
 /// The launcher's word that the init may go on: its limits are in place.
 pub const GO: &[u8] = b"G";
+
+/// The same, where the command is to have a terminal of its own: its size follows.
+const GO_ON_TERMINAL: u8 = b'T';
+
+/// How much longer a word is that asks for a terminal.
+pub const SIZE: usize = 4;
+
+/// The launcher's word, read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Word<'w> {
+    /// How large a terminal of its own the command is to have, if it is to have one.
+    pub terminal: Option<Size>,
+    /// What it is to run, where that was not known before.
+    pub order: &'w [u8],
+}
+
+/// The word to go on with a terminal of this size, and to run this.
+pub fn go_on_terminal(size: Size, order: &[u8]) -> Vec<u8> {
+    let mut word = vec![GO_ON_TERMINAL];
+    word.extend(size.columns.to_le_bytes());
+    word.extend(size.rows.to_le_bytes());
+    word.extend(order);
+    word
+}
+
+impl Word<'_> {
+    /// What `bytes` say; nothing where they are no word to go on.
+    pub fn read(bytes: &[u8]) -> Option<Word<'_>> {
+        if let Some(order) = bytes.strip_prefix(GO) {
+            let terminal = None;
+            return Some(Word { terminal, order });
+        }
+        let rest = bytes.strip_prefix(&[GO_ON_TERMINAL])?;
+        let (&[a, b, c, d], order) = rest.split_first_chunk::<SIZE>()?;
+        let size = Size {
+            columns: u16::from_le_bytes([a, b]),
+            rows: u16::from_le_bytes([c, d]),
+        };
+        let terminal = Some(size);
+        Some(Word { terminal, order })
+    }
+}
 
 /// Says that the command runs.
 pub fn send_ready(control: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -90,5 +133,26 @@ pub fn receive(control: impl AsFd) -> io::Result<Report> {
             None => Err(io::ErrorKind::InvalidData.into()),
         },
         _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_says_what_to_run_and_on_what() {
+        let size = Size {
+            columns: 300,
+            rows: 40,
+        };
+        let word = go_on_terminal(size, b"order");
+        let read = Word::read(&word).unwrap();
+        assert_eq!((read.terminal, read.order), (Some(size), &b"order"[..]));
+        let read = Word::read(b"Gorder").unwrap();
+        assert_eq!((read.terminal, read.order), (None, &b"order"[..]));
+        for nonsense in [&b""[..], b"x", b"T", b"T123"] {
+            assert_eq!(Word::read(nonsense), None);
+        }
     }
 }

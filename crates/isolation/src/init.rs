@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, leave};
 use sandbox_linux::identity::Ids;
@@ -103,7 +104,7 @@ fn arrive(task: &Task, control: &OwnedFd) -> Result<(), Failed> {
         identity::map_self(inside, outside).map_err(Step::Identity.failed())?;
     }
     // Modes of what is made here are meant exactly.
-    rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(Mode::empty());
     Ok(())
 }
 
@@ -141,12 +142,16 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
     let early = (!task.wait_for_limits).then(fork).transpose()?;
     let processes = perform(&task.plan, task.host)?;
     let listeners = settle(task)?;
-    let terminal = match task.terminal {
+    let mut terminal = match task.terminal {
         Terminal::Inherit => None,
         Terminal::New => Some(open_terminal().map_err(Step::Terminal.failed())?),
     };
     let mut word = vec![0; task.prepared.longest_word()];
     let (length, streams) = await_launcher(control, &mut word)?;
+    let asked = control::Word::read(&word[..length]).and_then(|word| word.terminal);
+    if let Some(size) = asked {
+        terminal = Some(open_apart(size).map_err(Step::Terminal.failed())?);
+    }
     let forked = early.map_or_else(fork, Ok)?;
     let slave = terminal.as_ref().map(|terminal| terminal.slave.as_fd());
     let descriptors: Vec<_> = slave
@@ -259,6 +264,17 @@ fn open_terminal() -> io::Result<terminal::Terminal> {
     {
         rustix::termios::tcsetwinsize(&terminal.master, size)?;
     }
+    Ok(terminal)
+}
+
+/// A terminal of a devpts of its own: the one that all inner sandboxes share would let any of them read
+/// what is typed here.
+fn open_apart(size: terminal::Size) -> io::Result<terminal::Terminal> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let place = rustix::fs::open("/dev/pts", flags, Mode::empty())?;
+    mount::attach(mount::devpts()?, place)?;
+    let terminal = terminal::open()?;
+    terminal::resize(&terminal.master, size)?;
     Ok(terminal)
 }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 use sandbox_linux::cgroup::{Consumption, Entrance, Group};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, unshare};
 use sandbox_linux::message;
+use sandbox_linux::terminal::Size;
 use sandbox_linux::usage::{self, Usage};
 use sandbox_model::runtime::LimitsEnforced;
 
@@ -110,8 +111,13 @@ pub struct Inner {
 /// What became of it.
 #[derive(Debug)]
 pub enum Progress {
-    /// The command runs; this is its process.
-    Started(OwnedFd),
+    /// The command runs.
+    Started {
+        /// Its process.
+        command: OwnedFd,
+        /// Our end of its terminal, where it was started on one.
+        terminal: Option<OwnedFd>,
+    },
     /// It could not be started.
     Failed(LaunchError),
     /// It ended, and everything that it started.
@@ -428,10 +434,12 @@ impl Keeper {
     /// What became of `inner`. Waits until there is something to tell: see [`Inner::control`].
     pub fn progress(&self, inner: &Inner) -> io::Result<Progress> {
         Ok(match control::receive(&inner.control)? {
-            Report::Ready(descriptors) => match descriptors.into_iter().next() {
-                Some(command) => Progress::Started(command),
-                None => return Err(io::ErrorKind::InvalidData.into()),
-            },
+            Report::Ready(descriptors) => {
+                let mut descriptors = descriptors.into_iter();
+                let command = descriptors.next().ok_or(io::ErrorKind::InvalidData)?;
+                let terminal = descriptors.next();
+                Progress::Started { command, terminal }
+            }
             Report::Failed(Failed {
                 step: Step::Exec,
                 error,
@@ -457,24 +465,34 @@ fn inner_writable(kept: &[PathBuf]) -> Vec<PathBuf> {
 impl Ready {
     /// Tells it what to run, with `streams`: input, output, errors, and one more where the order says
     /// how that is told. Does not wait for it to be started.
-    pub fn start(
-        mut self,
-        order: &Order,
-        streams: &[BorrowedFd<'_>],
-    ) -> Result<Inner, LaunchError> {
-        let failed = |source| launch::exec_error_of(&order.command, source);
-        let bytes = order.encode().map_err(failed)?;
-        let word = [control::GO, &bytes].concat();
+    pub fn start(self, order: &Order, streams: &[BorrowedFd<'_>]) -> Result<Inner, LaunchError> {
+        let word = [control::GO, &encoded(order)?].concat();
+        Ok(self.told(order, &word, streams))
+    }
+
+    /// Tells it what to run on a terminal of its own, which nobody else can open. Our end of it comes when
+    /// it was started.
+    pub fn start_on_terminal(self, order: &Order, size: Size) -> Result<Inner, LaunchError> {
+        let word = control::go_on_terminal(size, &encoded(order)?);
+        Ok(self.told(order, &word, &[]))
+    }
+
+    fn told(mut self, order: &Order, word: &[u8], streams: &[BorrowedFd<'_>]) -> Inner {
         // One that has ended does not hear it; it has said why.
-        let _ = message::send(&self.inner.control, &word, streams);
+        let _ = message::send(&self.inner.control, word, streams);
         self.inner.command = order.command.clone();
-        Ok(self.inner)
+        self.inner
     }
 
     /// Is it being made, or waiting? One that could not be made is not: starting it tells why.
     pub fn is_alive(&self) -> bool {
         !message::waiting(&self.inner.control)
     }
+}
+
+fn encoded(order: &Order) -> Result<Vec<u8>, LaunchError> {
+    let failed = |source| launch::exec_error_of(&order.command, source);
+    order.encode().map_err(failed)
 }
 
 impl Inner {

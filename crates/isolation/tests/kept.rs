@@ -4,7 +4,7 @@
 mod place;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,6 +13,7 @@ use rustix::pipe::PipeFlags;
 use sandbox_isolation::keeper::{Inner, InnerNetwork, Keeper, Progress, Ready, keep};
 use sandbox_isolation::{Identity, LaunchError, Order, Policy, Root, Status};
 use sandbox_linux::identity::Ids;
+use sandbox_linux::terminal::Size;
 
 const NOBODY: Ids = Ids {
     user: 1000,
@@ -79,7 +80,7 @@ fn start(ready: Ready, order: &Order) -> Execution {
 /// How it ended, what it printed, what it put into its result.
 fn finish(keeper: &Keeper, mut execution: Execution) -> (Status, String, String) {
     match keeper.progress(&execution.inner).unwrap() {
-        Progress::Started(_) => {}
+        Progress::Started { .. } => {}
         other => panic!("{other:?}"),
     }
     let (mut output, mut result) = (String::new(), String::new());
@@ -250,7 +251,7 @@ fn one_that_is_killed_takes_everything_along() {
             let script = "trap '' TERM; setsid sleep 1000 & (sleep 1000 &) ; echo on; wait";
             let mut execution = start(keeper.prepare().unwrap(), &order(script));
             let started = keeper.progress(&execution.inner).unwrap();
-            assert!(matches!(started, Progress::Started(_)), "{started:?}");
+            assert!(matches!(started, Progress::Started { .. }), "{started:?}");
             let mut on = [0; 3];
             execution.output.read_exact(&mut on).unwrap();
             execution.inner.kill();
@@ -293,6 +294,67 @@ fn each_has_a_network_of_its_own() {
             let server = "python3 -m http.server --bind 127.0.0.1 8000 >/dev/null 2>&1 &";
             let ask = "for i in $(seq 200); do exec 9<>/dev/tcp/127.0.0.1/8000 && exit 0; sleep 0.02; done";
             printed(keeper, &format!("{server} {{ {ask}; }} 2>/dev/null"));
+        });
+    });
+}
+
+/// One that runs on a terminal: our end of that.
+fn start_on_terminal(keeper: &Keeper, script: &str) -> (Inner, File) {
+    let order = Order {
+        extra: None,
+        ..order(script)
+    };
+    let size = Size {
+        columns: 123,
+        rows: 45,
+    };
+    let ready = keeper.prepare().unwrap();
+    let inner = ready.start_on_terminal(&order, size).unwrap();
+    match keeper.progress(&inner).unwrap() {
+        Progress::Started {
+            terminal: Some(terminal),
+            ..
+        } => (inner, terminal.into()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is shown on a terminal until nobody is left who could show something.
+fn shown(mut terminal: File) -> String {
+    let (mut shown, mut part) = (Vec::new(), [0; 4096]);
+    // The end is told as an error.
+    while let Ok(length @ 1..) = terminal.read(&mut part) {
+        shown.extend(&part[..length]);
+    }
+    String::from_utf8_lossy(&shown).replace("\r\n", "\n")
+}
+
+#[test]
+fn one_on_a_terminal_is_alone_there_and_in_control() {
+    everyone(|place| {
+        kept(place, &session(place), |keeper| {
+            let script =
+                "tty; stty size; ps -o tpgid=,pgid= -p $$ | tr -s ' '; ls -1 /dev/pts; exit 3";
+            let (inner, terminal) = start_on_terminal(keeper, script);
+            // Its process is the second, and leads whom the terminal speaks to.
+            let expected = "/dev/pts/0\n45 123\n 2 2\n0\nptmx\n";
+            assert_eq!(shown(terminal), expected);
+            match keeper.progress(&inner).unwrap() {
+                Progress::Ended(Status::Exited(3), _) => {}
+                other => panic!("{other:?}"),
+            }
+            let (inner, mut terminal) = start_on_terminal(keeper, "echo on; sleep 1000");
+            let mut on = [0; 4];
+            terminal.read_exact(&mut on).unwrap();
+            // Nobody else sees it, whatever they run on.
+            assert_eq!(printed(keeper, "ls /dev/pts"), "ptmx");
+            let (_other, listed) = start_on_terminal(keeper, "ls -1 /dev/pts");
+            assert_eq!(shown(listed), "0\nptmx\n");
+            terminal.write_all(b"\x03").unwrap();
+            match keeper.progress(&inner).unwrap() {
+                Progress::Ended(Status::Signalled(2), _) => {}
+                other => panic!("{other:?}"),
+            }
         });
     });
 }

@@ -15,6 +15,26 @@ pub struct Terminal {
     pub slave: OwnedFd,
 }
 
+/// How large a terminal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// How many characters are beside each other.
+    pub columns: u16,
+    /// How many lines are below each other.
+    pub rows: u16,
+}
+
+/// Tells the terminal whose end `end` is how large it is. Whoever is in the foreground there hears of it.
+pub fn resize(end: impl AsFd, size: Size) -> io::Result<()> {
+    let size = rustix::termios::Winsize {
+        ws_row: size.rows,
+        ws_col: size.columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    Ok(rustix::termios::tcsetwinsize(end, size)?)
+}
+
 /// Opens one.
 pub fn open() -> io::Result<Terminal> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
