@@ -23,6 +23,7 @@ use crate::execution::{Happening, Outcome, Request};
 use crate::language::{self, CHANNEL, Start};
 use crate::lookout::{Birth, Lookout};
 use crate::output::Printed;
+use crate::port::Doorways;
 use crate::running::{self, Course, Running};
 use crate::streams;
 use crate::terminal::Terminals;
@@ -53,6 +54,7 @@ pub struct Executor {
     warm: RefCell<Option<Warm>>,
     running: RefCell<BTreeMap<ExecutionId, Rc<Notify>>>,
     pub(crate) terminals: Rc<Terminals>,
+    pub(crate) doorways: Rc<Doorways>,
 }
 
 /// An interpreter that waits for code.
@@ -75,6 +77,7 @@ impl Executor {
             warm: RefCell::default(),
             running: RefCell::default(),
             terminals: Rc::default(),
+            doorways: Rc::default(),
         };
         match executor.settings.warm {
             Some(language) => executor.look_ahead(language),
@@ -119,6 +122,7 @@ impl Executor {
         let mut outcome = match self.start(request) {
             Ok((running, start)) => {
                 self.look_ahead(request.language);
+                let _doorway = self.doorways.open(&self.keeper, &running.inner);
                 let course = Course {
                     keeper: &self.keeper,
                     request,

@@ -21,6 +21,7 @@ pub mod link;
 pub mod listing;
 mod lookout;
 mod output;
+mod port;
 mod program;
 pub mod protocol;
 mod removal;

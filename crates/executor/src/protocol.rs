@@ -67,6 +67,8 @@ pub enum Ask {
     /// End what was started, or is about to be, for the question of this number, with everything that it
     /// started.
     Hang(u64),
+    /// Hand over a connection to this TCP port on the loopback of something that runs here.
+    Connect(u16),
 }
 
 /// An answer.
@@ -103,6 +105,8 @@ pub enum Answer {
     Terminal,
     /// It ended, with this exit status.
     TerminalEnded(i32),
+    /// There is a connection; it comes with this.
+    Connected,
 }
 
 impl Answer {

@@ -73,7 +73,7 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
 
 /// Is it answered when others may have been meanwhile?
 fn takes_time(ask: &Ask) -> bool {
-    matches!(ask, Ask::List { .. } | Ask::RemoveAll(_))
+    matches!(ask, Ask::List { .. } | Ask::RemoveAll(_) | Ask::Connect(_))
 }
 
 impl Desk {
@@ -118,6 +118,10 @@ impl Desk {
             Ask::Hang(number) => {
                 self.executor.hang_up(number);
                 done
+            }
+            Ask::Connect(port) => {
+                let connection = self.executor.connect(port).await?;
+                (Answer::Connected, Some(connection))
             }
             Ask::Cancel(id) => (Answer::Cancelled(self.executor.cancel(&id)), None),
             Ask::Configure { env } => {

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::executor::Executor;
+use crate::port::Opened;
 use crate::protocol::{Refusal, RefusalKind};
 use crate::running::{self, KILLED, Reports};
 
@@ -62,6 +63,7 @@ pub(crate) struct Place {
 pub(crate) struct OnTerminal {
     inner: Inner,
     reports: Reports,
+    _doorway: Option<Opened>,
 }
 
 impl Executor {
@@ -105,7 +107,15 @@ impl Executor {
             Progress::Started {
                 terminal: Some(end),
                 ..
-            } => Ok((OnTerminal { inner, reports }, end)),
+            } => {
+                let _doorway = self.doorways.open(&self.keeper, &inner);
+                let on_terminal = OnTerminal {
+                    inner,
+                    reports,
+                    _doorway,
+                };
+                Ok((on_terminal, end))
+            }
             Progress::Failed(error) => Err(refused(error)),
             _ => Err(Refusal {
                 kind: RefusalKind::Failed,

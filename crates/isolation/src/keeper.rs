@@ -20,10 +20,12 @@ use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, unsha
 use sandbox_linux::message;
 use sandbox_linux::terminal::Size;
 use sandbox_linux::usage::{self, Usage};
+use sandbox_model::Network;
 use sandbox_model::runtime::LimitsEnforced;
 
 use crate::command::{Prepared, Turn};
 use crate::control::{self, Report};
+pub use crate::doorway::Doorway;
 use crate::error::LaunchError;
 use crate::explain;
 use crate::facts;
@@ -86,6 +88,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Keeper {
     policy: Policy,
     inner: Task,
+    /// The network of inner sandboxes is not the host's.
+    is_apart: bool,
     /// Where inner sandboxes are held to a limit that the keeper is not.
     entrance: Rc<Entrance>,
     tally: Option<Tally>,
@@ -386,8 +390,10 @@ impl Keeper {
                 turn: Turn::First,
             },
         };
+        let is_isolated = matches!(policy.settings.network, Network::Isolated { .. });
         Keeper {
             policy: policy.clone(),
+            is_apart: is_isolated || inner.network.is_some(),
             inner,
             entrance: Rc::new(entrance),
             tally: None,
@@ -452,6 +458,19 @@ impl Keeper {
             Report::Joined(..) => return Err(io::ErrorKind::InvalidData.into()),
             Report::Gone => Progress::Gone,
         })
+    }
+
+    /// The way into the network of `inner`; none where that is the host's.
+    pub fn doorway(&self, inner: &Inner) -> io::Result<Option<Doorway>> {
+        if !self.is_apart {
+            return Ok(None);
+        }
+        let network = match self.inner.network {
+            Some(_) => InnerNetwork::Own,
+            None => InnerNetwork::Shared,
+        };
+        let init = inner.init.pidfd.try_clone()?;
+        Ok(Some(Doorway::new(init, network)))
     }
 }
 

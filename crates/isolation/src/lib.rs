@@ -10,6 +10,7 @@ mod accounting;
 mod command;
 mod control;
 mod devices;
+mod doorway;
 pub mod environment;
 mod error;
 mod explain;

@@ -359,6 +359,71 @@ fn one_on_a_terminal_is_alone_there_and_in_control() {
     });
 }
 
+/// Asks, through a doorway, whoever listens at `port` on the inside.
+fn ask(keeper: &Keeper, inner: &Inner, port: u16) -> std::io::Result<String> {
+    let doorway = keeper.doorway(inner).unwrap().unwrap();
+    let socket = doorway.sockets()?.remove(0);
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    rustix::net::connect(&socket, &address)?;
+    let mut answer = String::new();
+    File::from(socket).read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+#[test]
+fn a_doorway_leads_to_one_inner_network_and_no_other() {
+    everyone(|place| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let hosts = listener.local_addr().unwrap().port();
+        kept(place, &session(place), |keeper| {
+            let serve = |word: &str| {
+                let code = format!(
+                    "import socket; s = socket.create_server(('127.0.0.1', 8000)); print('on', flush=True)\n\
+                     while True: c, _ = s.accept(); c.sendall(b'{word}'); c.close()"
+                );
+                let command = ["python3", "-c", &code].map(Into::into).to_vec();
+                let order = Order {
+                    command,
+                    ..order("")
+                };
+                let mut execution = start(keeper.prepare().unwrap(), &order);
+                execution.output.read_exact(&mut [0; 3]).unwrap();
+                execution
+            };
+            let (one, other) = (serve("one"), serve("other"));
+            assert_eq!(ask(keeper, &one.inner, 8000).unwrap(), "one");
+            assert_eq!(ask(keeper, &other.inner, 8000).unwrap(), "other");
+            let refused = ask(keeper, &one.inner, hosts).unwrap_err();
+            assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+            one.inner.kill();
+            while !matches!(keeper.progress(&one.inner).unwrap(), Progress::Gone) {}
+            assert!(ask(keeper, &one.inner, 8000).is_err());
+        });
+    });
+}
+
+#[test]
+fn there_is_no_doorway_to_the_hosts_network() {
+    everyone(|place| {
+        let lock = File::open(&place.state).unwrap();
+        let body = |keeper: Keeper, _| {
+            let on_host = start(keeper.prepare().unwrap(), &order("sleep 1000"));
+            i32::from(keeper.doorway(&on_host.inner).unwrap().is_some())
+        };
+        let network = InnerNetwork::Shared;
+        let policy = session(place);
+        let kept = keep(
+            &policy,
+            &place.runs(),
+            lock.as_fd(),
+            network,
+            Vec::new(),
+            body,
+        );
+        assert_eq!(kept.unwrap().wait().unwrap(), Status::Exited(0));
+    });
+}
+
 #[test]
 fn it_ends_with_its_maker() {
     everyone(|place| {
