@@ -160,6 +160,9 @@ pub enum Language {
 }
 
 impl Language {
+    /// Every one.
+    pub const ALL: [Language; 3] = [Language::Python, Language::Javascript, Language::Shell];
+
     /// As the API writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -174,7 +177,7 @@ impl FromStr for Language {
     type Err = StatusError;
 
     fn from_str(text: &str) -> Result<Self, StatusError> {
-        let known = [Language::Python, Language::Javascript, Language::Shell];
+        let known = Language::ALL;
         known
             .into_iter()
             .find(|language| language.as_str() == text)
@@ -300,6 +303,13 @@ pub enum ArtifactKind {
 }
 
 impl ArtifactKind {
+    /// Every one.
+    pub const ALL: [ArtifactKind; 3] = [
+        ArtifactKind::Artifact,
+        ArtifactKind::Log,
+        ArtifactKind::Output,
+    ];
+
     /// As the API writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -314,11 +324,7 @@ impl FromStr for ArtifactKind {
     type Err = StatusError;
 
     fn from_str(text: &str) -> Result<Self, StatusError> {
-        let known = [
-            ArtifactKind::Artifact,
-            ArtifactKind::Log,
-            ArtifactKind::Output,
-        ];
+        let known = ArtifactKind::ALL;
         known
             .into_iter()
             .find(|kind| kind.as_str() == text)
@@ -406,7 +412,7 @@ mod tests {
         for status in ExecutionStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(status));
         }
-        for language in [Language::Python, Language::Javascript, Language::Shell] {
+        for language in Language::ALL {
             assert_eq!(language.as_str().parse(), Ok(language));
         }
         assert!("ruby".parse::<Language>().is_err());

@@ -20,6 +20,13 @@ pub enum RuntimeKind {
 }
 
 impl RuntimeKind {
+    /// Every one.
+    pub const ALL: [RuntimeKind; 3] = [
+        RuntimeKind::Local,
+        RuntimeKind::Docker,
+        RuntimeKind::Kubernetes,
+    ];
+
     /// As the API writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,11 +47,7 @@ impl FromStr for RuntimeKind {
     type Err = StatusError;
 
     fn from_str(text: &str) -> Result<Self, StatusError> {
-        let known = [
-            RuntimeKind::Local,
-            RuntimeKind::Docker,
-            RuntimeKind::Kubernetes,
-        ];
+        let known = RuntimeKind::ALL;
         known
             .into_iter()
             .find(|kind| kind.as_str() == text)
