@@ -118,6 +118,19 @@ impl ApiError {
         error
     }
 
+    /// Something that we need does not answer.
+    pub(crate) fn unavailable(part: &str) -> ApiError {
+        let mut error = ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Sandbox.Unavailable",
+            format!("{part} does not answer"),
+            format!("{part} is needed for this, and failed"),
+            "try again in a while; /health tells which parts are well",
+        );
+        error.retry_after = Some(1);
+        error
+    }
+
     /// Something that should not have failed did. The details are for the log.
     pub(crate) fn internal() -> ApiError {
         ApiError::new(
@@ -230,15 +243,7 @@ impl From<ControlError> for ApiError {
             }
             ControlError::Unavailable { part, source } => {
                 tracing::error!(part, error = %chain(source.as_ref()), "{part} does not answer");
-                let mut error = ApiError::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "Sandbox.Unavailable",
-                    format!("{part} does not answer"),
-                    format!("{part} is needed for this, and failed"),
-                    "try again in a while; /health tells which parts are well",
-                );
-                error.retry_after = Some(1);
-                error
+                ApiError::unavailable(part)
             }
             ControlError::Failed { what, source } => {
                 tracing::error!(error = %chain(source.as_ref()), "cannot {what}");

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::chain;
+use crate::error::{ApiError, ErrorView, chain};
 use crate::state::App;
 
 /// How long a part may take to answer.
@@ -69,11 +69,11 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
 
 /// Whether the server takes requests.
 #[utoipa::path(get, path = "/ready", tag = "health", security(()),
-    responses((status = 200, body = String, content_type = "text/plain"), (status = 503)))]
-pub(crate) async fn ready(State(app): State<App>) -> Response {
+    responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = ErrorView)))]
+pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, ApiError> {
     match component(app.control.records().ping()).await.is_well() {
-        true => (StatusCode::OK, "ready\n").into_response(),
-        false => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        true => Ok("ready\n"),
+        false => Err(ApiError::unavailable("the database")),
     }
 }
 

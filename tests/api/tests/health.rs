@@ -1,0 +1,38 @@
+//! How a server says that it is well, and that it is not.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::time::{Duration, Instant};
+
+use sandbox_api_tests::{Options, Storage};
+use sandbox_test_servers::Database;
+use serde_json::Value;
+
+/// How long a server may take to find its database again.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_server_without_its_database_is_not_ready_until_it_is_back() {
+    let mut database = Database::postgres();
+    let url = database.fresh_database();
+    let options = Options::on(Storage::SqliteAndFiles).with(&["--database", &url]);
+    let server = options.start();
+    let ready = || server.stranger("GET", "/ready").send();
+    assert_eq!(ready().expect(200).text(), "ready\n");
+
+    database.kill();
+    let error = ready().error(503, "Sandbox.Unavailable");
+    assert_eq!(error["description"], "the database does not answer");
+    let health: Value = server.stranger("GET", "/health").send().json(503);
+    assert_eq!(health["status"], "unhealthy");
+    assert_eq!(health["components"]["database"]["status"], "unhealthy");
+    assert_eq!(health["components"]["object_store"]["status"], "healthy");
+
+    database.restart();
+    let deadline = Instant::now() + PATIENCE;
+    while ready().status != 200 {
+        assert!(Instant::now() < deadline, "{}", server.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let health: Value = server.stranger("GET", "/health").send().json(200);
+    assert_eq!(health["status"], "healthy");
+}
