@@ -18,3 +18,8 @@ pub(crate) fn must_be_current(path: &str, text: &str) {
         path.display()
     );
 }
+
+#[test]
+fn the_description_of_the_api_is_current() {
+    must_be_current("openapi/sandbox.json", &sandbox_server::document_text());
+}

@@ -3,6 +3,8 @@
 //! A handler gives an [`ApiError`]; the outermost layer, which knows the request's identifier, writes it
 //! out. What the framework itself refuses takes the same shape there.
 
+mod codes;
+
 use std::error::Error;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use sandbox_control::{ControlError, Kind};
 use sandbox_model::RequestId;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+pub use codes::ERROR_CODES;
 
 /// What went wrong, for the client.
 #[derive(Debug, Clone)]
@@ -29,9 +33,16 @@ pub(crate) struct ApiError {
 
 /// An error, as it is written.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Error)]
+#[schema(as = Error, example = json!({
+    "error_code": "Sandbox.SessionNotFound",
+    "description": "there is no session sess_4k2jx9q0w7m3n5pd",
+    "error_detail": "session sess_4k2jx9q0w7m3n5pd is not known",
+    "solution": "check the identifier; list the sessions to see those there are",
+    "request_id": "req_q8z2k5m1x0w7t4bd",
+}))]
 pub(crate) struct ErrorView {
-    /// Which error it is, such as `Sandbox.SessionNotFound`.
+    /// Which error it is, such as `Sandbox.SessionNotFound`. There may be more of them one day.
+    #[schema(pattern = "^(Sandbox|Internal)\\.[A-Za-z]+$")]
     error_code: String,
     /// What failed, in words.
     description: String,

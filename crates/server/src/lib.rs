@@ -21,6 +21,7 @@ mod perseverance;
 mod query;
 mod ranges;
 mod rate;
+mod reference;
 mod request_id;
 mod router;
 mod secrets;
@@ -28,8 +29,9 @@ mod serve;
 mod settings;
 mod state;
 
+pub use error::ERROR_CODES;
 pub use logging::is_level as is_log_level;
-pub use openapi::document;
+pub use openapi::{document, document_text};
 pub use sandbox_control::Settings as ControlSettings;
 pub use sandbox_store::objects::{Addressing, Credentials, Location};
 pub use sandbox_store::records::Pool;

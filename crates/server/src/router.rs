@@ -18,6 +18,7 @@ use crate::internal;
 use crate::measuring::measure;
 use crate::openapi;
 use crate::perseverance::persevere;
+use crate::reference;
 use crate::request_id;
 use crate::state::App;
 
@@ -76,7 +77,7 @@ pub(crate) fn router(app: App, origins: &[String]) -> Router {
             "/api/v1/openapi.json",
             get(|| async move { document.into_response() }),
         )
-        .route("/api/v1/docs", get(openapi::reference))
+        .route("/api/v1/docs", get(reference::page))
         .fallback(|| async { ApiError::of_status(axum::http::StatusCode::NOT_FOUND) })
         .layer(from_fn_with_state(app.clone(), forward))
         .layer(from_fn_with_state(app.clone(), recognise))

@@ -9,7 +9,9 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt, stream};
 use sandbox_control::Watch;
 use sandbox_model::{SessionId, SessionNotice};
+use utoipa::{IntoParams, ToSchema};
 
+use crate::api::words::SessionPath;
 use crate::authentication::Reader;
 use crate::error::{ApiError, ErrorView};
 use crate::query::Id;
@@ -18,13 +20,43 @@ use crate::state::App;
 /// How often something is sent, so that nobody on the way takes the silence for an end.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// A session's events, as server-sent events.
+/// Where to go on.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[allow(dead_code, reason = "describes a header that is read by hand")]
+pub(crate) struct LastEvent {
+    /// The `id` of the last event that was seen; 0, or nothing, for all of them.
+    #[param(rename = "Last-Event-ID", minimum = 0, required = false)]
+    last_event_id: i64,
+}
+
+/// What happens to a session, as server-sent events. Each has an `id`, which only grows, and as data
+/// `{"at": "2026-11-16T09:30:00Z", "detail": {…}}`:
 ///
-/// All of them from the beginning, then those to come. With `Last-Event-ID`, those after it: nothing is missed.
-#[utoipa::path(get, path = "/sessions/{session_id}/events", tag = "sessions",
-    params(("session_id" = String, Path),
-        ("Last-Event-ID" = Option<i64>, Header, description = "The last event that was seen")),
-    responses((status = 200, content_type = "text/event-stream", body = String),
+/// | event | detail |
+/// | --- | --- |
+/// | `status` | `{"status", "cause", "error"}`; the first one is `{"status": "creating", "from_pool"}` |
+/// | `execution` | `{"execution_id", "status"}`: one is over |
+/// | `renewed` | `{"expires_at"}` |
+/// | `forked` | `{"forked_to"}` |
+/// | `executor_ended` | `{"exit_status"}`: its processes ended by themselves; its next use starts them again |
+///
+/// A comment is sent every 15 seconds, so that nobody on the way takes silence for an end.
+#[derive(ToSchema)]
+#[schema(
+    example = "id: 1\nevent: status\ndata: {\"at\":\"2026-11-16T09:30:00Z\",\"detail\":{\"status\":\"creating\",\"from_pool\":true}}\n\n"
+)]
+#[allow(dead_code, reason = "describes what is written event by event")]
+struct SessionStream(String);
+
+/// Watches what happens to a session.
+///
+/// All its events from the beginning, then those to come, as server-sent events. With `Last-Event-ID`, those after it:
+/// nothing is missed.
+#[utoipa::path(get, path = "/sessions/{session_id}/events", tag = "sessions", operation_id = "watch_session",
+    security(("api_key" = ["read"])), params(SessionPath, LastEvent),
+    responses((status = 200, content_type = "text/event-stream", body = SessionStream,
+            description = "Its events, for as long as somebody listens"),
         (status = 400, body = ErrorView), (status = 404, body = ErrorView)))]
 pub(crate) async fn watch(
     State(app): State<App>,

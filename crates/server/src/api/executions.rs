@@ -21,6 +21,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::api::words::{
+    ArtifactTypeView, ExecutionPath, ExecutionStatusView, IdempotencyHeader, ResultStatusView,
+    SessionPath, SubmittedView,
+};
 use crate::authentication::{Operator, Reader};
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
@@ -33,20 +37,25 @@ use crate::state::App;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteRequest {
-    /// The code: 100 KB at most.
+    /// The code: 100 KB at most. Python and JavaScript may define `handler(event)`, async or not; what it returns
+    /// is the result's `return_value`. Shell is run by `bash -c`, with the event in `EVENT_JSON` and on standard
+    /// input.
     #[schema(example = "def handler(event):\n    return event['a'] + event['b']\n")]
     code: String,
     /// What it is written in.
     language: LanguageView,
-    /// How long it may take, in seconds.
+    /// How long it may take, in seconds. Then it is killed, with everything that it started.
     #[schema(minimum = 1, maximum = 3600, default = 30)]
     timeout: Option<u32>,
-    /// What it is given, as any JSON: 1 MB at most.
+    /// What it is given, as any JSON: 1 MB at most; an empty object where it is not given. Also taken as
+    /// `event_data`.
     #[serde(default = "nothing", alias = "event_data")]
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     event: Value,
-    /// Whether it is run again when it crashes, three times at most.
+    /// Whether it is run again when it crashes (not when it fails), three times at most, after 1, 2 and 4
+    /// seconds, each time as an execution of its own. Code has side effects, so this is asked for.
     #[serde(default)]
+    #[schema(default = false)]
     retry: bool,
 }
 
@@ -66,50 +75,76 @@ pub(crate) enum LanguageView {
 pub(crate) struct ExecuteQuery {
     /// Answer when it is over, with the result.
     #[serde(default)]
+    #[param(default = false)]
     wait: bool,
 }
 
 /// An execution that was accepted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ExecuteResponse {
-    #[schema(pattern = "^exec_[0-9]{8}_[a-z0-9]{8}$")]
+    /// Its identifier.
+    #[schema(
+        pattern = "^exec_[0-9]{8}_[a-z0-9]{8}$",
+        example = "exec_20261116_8f3kq2zd"
+    )]
     execution_id: String,
-    /// `submitted`.
+    /// That it was accepted; from here on its status is `pending`, `running`, and so on.
+    #[schema(value_type = SubmittedView)]
     status: String,
+    /// When.
     #[schema(format = DateTime)]
     submitted_at: String,
 }
 
 /// Where an execution is in its life.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionSummary)]
 pub(crate) struct StatusView {
+    /// Its identifier.
+    #[schema(
+        pattern = "^exec_[0-9]{8}_[a-z0-9]{8}$",
+        example = "exec_20261116_8f3kq2zd"
+    )]
     execution_id: String,
+    /// Where it runs.
     session_id: String,
-    /// pending, running, completed, failed, timeout, crashed or cancelled.
+    /// Where it is in its life.
+    #[schema(value_type = ExecutionStatusView)]
     status: String,
+    /// What its code is written in.
     language: LanguageView,
+    /// How long it may take, in seconds.
     timeout: u32,
+    /// Whether it is run again when it crashes.
     retry: bool,
     /// Which attempt this is; 0 is the first.
     retry_count: u32,
     /// The attempt before it.
+    #[schema(required)]
     parent_execution_id: Option<String>,
+    /// When it was submitted.
     #[schema(format = DateTime)]
     created_at: String,
-    #[schema(format = DateTime)]
+    /// When its process started.
+    #[schema(format = DateTime, required)]
     started_at: Option<String>,
-    #[schema(format = DateTime)]
+    /// When it ended by itself, or was cancelled.
+    #[schema(format = DateTime, required)]
     completed_at: Option<String>,
-    #[schema(format = DateTime)]
+    /// When it was found lost.
+    #[schema(format = DateTime, required)]
     crashed_at: Option<String>,
-    #[schema(format = DateTime)]
+    /// When it was killed for taking too long.
+    #[schema(format = DateTime, required)]
     timeout_at: Option<String>,
-    #[schema(format = DateTime)]
+    /// When its executor was last heard of.
+    #[schema(format = DateTime, required)]
     last_heartbeat_at: Option<String>,
-    /// What it last said of its progress.
-    #[schema(value_type = Object)]
+    /// What it last said of its progress, as any JSON.
+    #[schema(value_type = Value, required)]
     progress: Option<Box<RawValue>>,
     /// Why it did not complete.
+    #[schema(required)]
     error: Option<String>,
 }
 
@@ -119,8 +154,10 @@ pub(crate) struct StatusView {
 pub(crate) struct ExecutionView {
     #[serde(flatten)]
     status: StatusView,
+    /// The code.
     code: String,
-    #[schema(value_type = Object)]
+    /// What it was given, as any JSON.
+    #[schema(value_type = Value)]
     event: Box<RawValue>,
 }
 
@@ -128,61 +165,88 @@ pub(crate) struct ExecutionView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionResult)]
 pub(crate) struct ResultView {
+    /// Its identifier.
+    #[schema(
+        pattern = "^exec_[0-9]{8}_[a-z0-9]{8}$",
+        example = "exec_20261116_8f3kq2zd"
+    )]
     execution_id: String,
+    /// Where it ran.
     session_id: String,
-    /// success, failed, timeout, crashed or cancelled.
+    /// How it ended.
+    #[schema(value_type = ResultStatusView)]
     status: String,
     /// What it printed: the first megabyte.
     stdout: String,
     /// What it printed as errors: the first megabyte.
     stderr: String,
-    /// There was more.
+    /// There was more on standard output.
     stdout_truncated: bool,
-    /// There was more.
+    /// There was more on standard error.
     stderr_truncated: bool,
     /// Its exit status; −1 when it was killed.
     exit_code: i32,
     /// How long it took, in seconds.
     execution_time: f64,
-    /// What its handler returned.
-    #[schema(value_type = Object)]
+    /// What its handler returned, as any JSON; null where there is no handler.
+    #[schema(value_type = Value, required)]
     return_value: Option<Box<RawValue>>,
+    /// What it used.
     metrics: MetricsView,
     /// The files it made.
     artifacts: Vec<ArtifactView>,
     /// Why it did not complete.
+    #[schema(required)]
     error: Option<String>,
-    #[schema(format = DateTime)]
+    /// When its process started.
+    #[schema(format = DateTime, required)]
     started_at: Option<String>,
-    #[schema(format = DateTime)]
+    /// When it ended.
+    #[schema(format = DateTime, required)]
     completed_at: Option<String>,
 }
 
-/// What an execution used.
+/// What an execution used, measured on its processes.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Metrics)]
 pub(crate) struct MetricsView {
+    /// From start to end.
     duration_ms: f64,
+    /// Of processors.
     cpu_time_ms: f64,
+    /// The most memory at once.
     peak_memory_mb: f64,
+    /// From disks.
     io_read_bytes: u64,
+    /// To disks.
     io_write_bytes: u64,
 }
 
-/// A file that an execution made.
+/// A file that an execution made: new in the workspace, and no part of its path starting with a dot.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Artifact)]
 pub(crate) struct ArtifactView {
-    #[schema(pattern = "^art_[a-z0-9]{16}$")]
+    /// Its identifier.
+    #[schema(pattern = "^art_[a-z0-9]{16}$", example = "art_2b9xk41m7tq0zc5f")]
     artifact_id: String,
-    /// artifact, log or output.
+    /// What it is.
+    #[schema(value_type = ArtifactTypeView)]
     artifact_type: String,
+    /// Its last name.
+    #[schema(example = "sales.svg")]
     name: String,
     /// Where it is in the workspace.
+    #[schema(example = "plots/sales.svg")]
     path: String,
+    /// How long it is, in bytes.
     size: u64,
+    /// What it holds, by its name.
+    #[schema(example = "image/svg+xml")]
     mime_type: String,
+    /// The SHA-256 of its bytes, in hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     sha256: String,
+    /// When it was reported.
     #[schema(format = DateTime)]
     created_at: String,
 }
@@ -194,7 +258,8 @@ pub(crate) struct ExecutionList {
     executions: Vec<StatusView>,
     /// How many there are on all pages together.
     total: u64,
-    /// What the next page is asked for with.
+    /// What the next page is asked for with, as `cursor`; null on the last one.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
@@ -203,20 +268,28 @@ pub(crate) struct ExecutionList {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Only those in this state.
+    #[param(value_type = Option<ExecutionStatusView>, inline)]
     status: Option<String>,
 }
 
 /// Runs code in a session.
 ///
-/// Answers at once, or with the result when `wait` is true. With `Accept: text/event-stream`, what it prints
-/// comes as it is printed, in events called `stdout` and `stderr` with base64 in `data`, then the result, in one
-/// called `result`.
-#[utoipa::path(post, path = "/sessions/{session_id}/execute", tag = "executions",
-    params(("session_id" = String, Path), ExecuteQuery,
-        ("Idempotency-Key" = Option<String>, Header, description = "What makes this request safe to send again")),
-    responses((status = 200, body = ExecuteResponse, description = "Submitted; or, with `wait`, an ExecutionResult"),
-        (status = 400, body = ErrorView), (status = 404, body = ErrorView), (status = 409, body = ErrorView),
-        (status = 503, body = ErrorView)))]
+/// Answers at once; or, with `wait`, when it is over. With `Accept: text/event-stream` the answer is a stream: what the
+/// code prints, as it prints it, then the result. Who goes away before that ends nothing: the execution goes on.
+#[utoipa::path(post, path = "/sessions/{session_id}/execute", tag = "executions", operation_id = "execute",
+    security(("api_key" = ["operate"])), params(SessionPath, ExecuteQuery, IdempotencyHeader),
+    request_body(content = ExecuteRequest, example = json!({
+        "language": "python",
+        "code": "def handler(event):\n    print('adding')\n    return event['a'] + event['b']\n",
+        "event": { "a": 1, "b": 2 },
+    })),
+    responses(
+        (status = 200, description = "What was submitted; with `wait`, what became of it; or the stream of both",
+            content((Answer = "application/json"), (ExecutionStream = "text/event-stream"))),
+        (status = 400, body = ErrorView), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView,
+            description = "The session is not running, or the Idempotency-Key was used for another request"),
+        (status = 503, body = ErrorView, description = "The server is ending, or a part does not answer")))]
 pub(crate) async fn execute(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -263,13 +336,31 @@ pub(crate) async fn execute(
     idempotency::once(&app, request, StatusCode::OK, execute).await
 }
 
-/// What executing is answered with.
-#[derive(Debug, Serialize)]
+/// What executing is answered with: at once, or with `wait` when it is over.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = ExecuteAnswer)]
 enum Answer {
     Submitted(ExecuteResponse),
     Result(Box<ResultView>),
 }
+
+/// What an execution prints, as it prints it, and what becomes of it, as server-sent events:
+///
+/// | event | data |
+/// | --- | --- |
+/// | `submitted` | `{"execution_id": "exec_…"}`, once, first |
+/// | `stdout`, `stderr` | `{"base64": "…"}`: some bytes, which need not be UTF-8 by themselves |
+/// | `result` | an ExecutionResult, once, last |
+/// | `error` | `{}`, instead of `result`, where what became of it could not be kept |
+///
+/// A comment is sent now and then, so that nobody on the way takes silence for an end.
+#[derive(ToSchema)]
+#[schema(
+    example = "event: submitted\ndata: {\"execution_id\":\"exec_20261116_8f3kq2zd\"}\n\nevent: stdout\ndata: {\"base64\":\"aGVsbG8K\"}\n\n"
+)]
+#[allow(dead_code, reason = "describes what is written event by event")]
+struct ExecutionStream(String);
 
 /// What an execution prints, as it comes, and its result.
 fn streamed(submitted: Submitted) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
@@ -305,10 +396,13 @@ fn streamed(submitted: Submitted) -> Sse<impl Stream<Item = Result<Event, Infall
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 
-/// An execution, with its code.
-#[utoipa::path(get, path = "/executions/{execution_id}", tag = "executions",
-    params(("execution_id" = String, Path)),
-    responses((status = 200, body = ExecutionView), (status = 404, body = ErrorView)))]
+/// Gets an execution, with its code.
+///
+/// What it printed and returned is its result.
+#[utoipa::path(get, path = "/executions/{execution_id}", tag = "executions", operation_id = "get_execution",
+    security(("api_key" = ["read"])), params(ExecutionPath),
+    responses((status = 200, body = ExecutionView, description = "The execution, over or not"),
+        (status = 404, body = ErrorView)))]
 pub(crate) async fn get(
     State(app): State<App>,
     _: Reader,
@@ -322,10 +416,12 @@ pub(crate) async fn get(
     }))
 }
 
-/// Where an execution is in its life.
+/// Tells where an execution is in its life.
+///
+/// The same as the execution itself, without code and event: for asking again and again.
 #[utoipa::path(get, path = "/executions/{execution_id}/status", tag = "executions",
-    params(("execution_id" = String, Path)),
-    responses((status = 200, body = StatusView), (status = 404, body = ErrorView)))]
+    operation_id = "get_execution_status", security(("api_key" = ["read"])), params(ExecutionPath),
+    responses((status = 200, body = StatusView, description = "Where it is"), (status = 404, body = ErrorView)))]
 pub(crate) async fn status(
     State(app): State<App>,
     _: Reader,
@@ -335,10 +431,12 @@ pub(crate) async fn status(
     Ok(Json(StatusView::of(summary(execution))))
 }
 
-/// What became of an execution.
+/// Gets what became of an execution.
+///
+/// What it printed, returned and used, and the files it made.
 #[utoipa::path(get, path = "/executions/{execution_id}/result", tag = "executions",
-    params(("execution_id" = String, Path)),
-    responses((status = 200, body = ResultView), (status = 404, body = ErrorView),
+    operation_id = "get_execution_result", security(("api_key" = ["read"])), params(ExecutionPath),
+    responses((status = 200, body = ResultView, description = "What became of it"), (status = 404, body = ErrorView),
         (status = 409, body = ErrorView, description = "It is not over")))]
 pub(crate) async fn result(
     State(app): State<App>,
@@ -348,10 +446,13 @@ pub(crate) async fn result(
     Ok(Json(ResultView::of(&app.control.finished(&id).await?)))
 }
 
-/// A session's executions, newest first.
-#[utoipa::path(get, path = "/sessions/{session_id}/executions", tag = "executions",
-    params(("session_id" = String, Path), ListQuery, Paging),
-    responses((status = 200, body = ExecutionList), (status = 400, body = ErrorView), (status = 404, body = ErrorView)))]
+/// Lists a session's executions, newest first.
+///
+/// Those of a session that has ended, too.
+#[utoipa::path(get, path = "/sessions/{session_id}/executions", tag = "executions", operation_id = "list_executions",
+    security(("api_key" = ["read"])), params(SessionPath, ListQuery, Paging),
+    responses((status = 200, body = ExecutionList, description = "A page of them"), (status = 400, body = ErrorView),
+        (status = 404, body = ErrorView)))]
 pub(crate) async fn list(
     State(app): State<App>,
     _: Reader,
@@ -375,13 +476,13 @@ pub(crate) async fn list(
     }))
 }
 
-/// Ends an execution.
+/// Cancels an execution.
 ///
 /// It is over when the answer comes, with everything that it started.
 #[utoipa::path(post, path = "/executions/{execution_id}/cancel", tag = "executions",
-    params(("execution_id" = String, Path)),
-    responses((status = 200, body = StatusView), (status = 404, body = ErrorView),
-        (status = 409, body = ErrorView, description = "It is over already")))]
+    operation_id = "cancel_execution", security(("api_key" = ["operate"])), params(ExecutionPath),
+    responses((status = 200, body = StatusView, description = "It is over"), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "It was over already")))]
 pub(crate) async fn cancel(
     State(app): State<App>,
     Operator(caller): Operator,

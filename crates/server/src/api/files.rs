@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
+use crate::api::words::{FileKindView, FilePath, SessionPath};
 use crate::authentication::{Operator, Reader};
 use crate::error::{ApiError, ErrorView};
 use crate::query::{Id, Query};
@@ -41,17 +42,20 @@ pub(crate) struct UploadForm {
     /// Its content: 100 MB at most.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
-    /// Where it goes in the workspace; the file's own name where it is not given.
+    /// Where it goes in the workspace; the file's own name where it is not given. It comes before `file`.
+    #[schema(value_type = String, required = false, max_length = 4096, example = "data/sales.csv")]
     path: Option<String>,
 }
 
 /// A file that was put into a session's workspace.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UploadResponse {
+    /// Whose workspace.
     session_id: String,
     /// Where it is in the workspace.
+    #[schema(example = "data/sales.csv")]
     path: String,
-    /// How long it is.
+    /// How long it is, in bytes.
     size: u64,
 }
 
@@ -65,7 +69,7 @@ pub(crate) struct ListQuery {
     /// How many entries, 1 to 1000.
     #[param(minimum = 1, maximum = 1000, default = 200)]
     limit: Option<usize>,
-    /// What the page before this one gave.
+    /// What the page before this one gave as `next_cursor`.
     cursor: Option<String>,
 }
 
@@ -85,7 +89,8 @@ pub(crate) struct FileList {
     path: String,
     /// By name.
     files: Vec<FileView>,
-    /// What the next page is asked for with.
+    /// What the next page is asked for with, as `cursor`; null on the last one.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
@@ -93,22 +98,41 @@ pub(crate) struct FileList {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = File)]
 pub(crate) struct FileView {
+    /// Its name.
+    #[schema(example = "sales.csv")]
     name: String,
-    /// file, directory, link or other.
+    /// What it is.
+    #[schema(value_type = FileKindView)]
     kind: &'static str,
+    /// How long it is, in bytes.
     size: u64,
-    #[schema(format = DateTime)]
+    /// When its contents last changed.
+    #[schema(format = DateTime, required)]
     modified_at: Option<String>,
+}
+
+/// Which bytes.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[allow(dead_code, reason = "describes a header that is read by hand")]
+pub(crate) struct RangeHeader {
+    /// Which bytes: `bytes=0-1023`, `bytes=1024-` or `bytes=-1024`. One range; all of the file for several.
+    #[param(rename = "Range", required = false, example = "bytes=0-1023")]
+    range: String,
 }
 
 /// Puts a file into a session's workspace.
 ///
-/// Code finds it at /workspace/{path}. It is there whole or not at all.
-#[utoipa::path(post, path = "/sessions/{session_id}/files/upload", tag = "files",
-    params(("session_id" = String, Path)),
+/// Code finds it at `/workspace/PATH`. It is there whole or not at all, and replaces what was there.
+#[utoipa::path(post, path = "/sessions/{session_id}/files/upload", tag = "files", operation_id = "upload_file",
+    security(("api_key" = ["operate"])), params(SessionPath),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
-    responses((status = 201, body = UploadResponse), (status = 400, body = ErrorView), (status = 404, body = ErrorView),
-        (status = 409, body = ErrorView), (status = 503, body = ErrorView)))]
+    responses((status = 201, body = UploadResponse, description = "It is there"),
+        (status = 400, body = ErrorView,
+            description = "The form or the path is not valid, or the file is larger than 100 MB"),
+        (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "The session is not running"),
+        (status = 503, body = ErrorView, description = "The session's disk is full, or a part does not answer")))]
 pub(crate) async fn upload(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -132,16 +156,25 @@ pub(crate) async fn upload(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// A file from a session's workspace.
+/// Downloads a file from a session's workspace.
 ///
-/// From 10 MB on it comes from the object store, by a link that is good for an hour.
-#[utoipa::path(get, path = "/sessions/{session_id}/files/{*path}", tag = "files",
-    params(("session_id" = String, Path), ("path" = String, Path),
-        ("Range" = Option<String>, Header, description = "Which bytes, such as bytes=0-1023")),
-    responses((status = 200, content_type = "application/octet-stream", body = String),
-        (status = 206, content_type = "application/octet-stream", body = String),
-        (status = 307, description = "Large: the Location has it"),
-        (status = 404, body = ErrorView), (status = 409, body = ErrorView), (status = 416, body = ErrorView)))]
+/// From 10 MB on it comes from the object store, by a link that is good for an hour: follow the redirect. While the
+/// session runs, and after its end for as long as the workspace is kept.
+#[utoipa::path(get, path = "/sessions/{session_id}/files/{*path}", tag = "files", operation_id = "download_file",
+    security(("api_key" = ["read"])), params(FilePath, RangeHeader),
+    responses(
+        (status = 200, content_type = "application/octet-stream", body = [u8], description = "All of it",
+            headers(("Content-Disposition" = String, description = "An attachment of its own name"),
+                ("Accept-Ranges" = String, description = "`bytes`"))),
+        (status = 206, content_type = "application/octet-stream", body = [u8], description = "The range asked for",
+            headers(("Content-Range" = String, description = "Which bytes, of how many"))),
+        (status = 307, description = "It is large",
+            headers(("Location" = String, description = "Where it is, for an hour, without a key"))),
+        (status = 400, body = ErrorView, description = "The path does not stay in the workspace, or is no file"),
+        (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "The session is paused, or its workspace was removed"),
+        (status = 416, body = ErrorView, description = "The file does not have that range",
+            headers(("Content-Range" = String, description = "How long the file is")))))]
 pub(crate) async fn download(
     State(app): State<App>,
     _: Reader,
@@ -171,10 +204,15 @@ fn redirect(link: &str) -> Result<Response, ApiError> {
     Ok((StatusCode::TEMPORARY_REDIRECT, location).into_response())
 }
 
-/// Removes a file from a session's workspace, or a directory with all that is in it.
-#[utoipa::path(delete, path = "/sessions/{session_id}/files/{*path}", tag = "files",
-    params(("session_id" = String, Path), ("path" = String, Path)),
-    responses((status = 204), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+/// Removes a file from a session's workspace.
+///
+/// A directory goes with all that is in it.
+#[utoipa::path(delete, path = "/sessions/{session_id}/files/{*path}", tag = "files", operation_id = "delete_file",
+    security(("api_key" = ["operate"])), params(FilePath),
+    responses((status = 204, description = "It is gone"),
+        (status = 400, body = ErrorView, description = "The path does not stay in the workspace"),
+        (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "The session is paused, or its workspace was removed")))]
 pub(crate) async fn remove(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -187,10 +225,14 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is in a directory of a session's workspace.
-#[utoipa::path(get, path = "/sessions/{session_id}/files", tag = "files",
-    params(("session_id" = String, Path), ListQuery),
-    responses((status = 200, body = FileList), (status = 400, body = ErrorView), (status = 404, body = ErrorView)))]
+/// Lists a directory of a session's workspace.
+///
+/// By name, a page at a time.
+#[utoipa::path(get, path = "/sessions/{session_id}/files", tag = "files", operation_id = "list_files",
+    security(("api_key" = ["read"])), params(SessionPath, ListQuery),
+    responses((status = 200, body = FileList, description = "A page of what is in it"),
+        (status = 400, body = ErrorView), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "The session is paused, or its workspace was removed")))]
 pub(crate) async fn list(
     State(app): State<App>,
     _: Reader,
@@ -215,11 +257,16 @@ pub(crate) async fn list(
     }))
 }
 
-/// A directory of a session's workspace as a tar archive.
-#[utoipa::path(get, path = "/sessions/{session_id}/archive", tag = "files",
-    params(("session_id" = String, Path), ArchiveQuery),
-    responses((status = 200, content_type = "application/x-tar", body = String),
-        (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+/// Downloads a directory of a session's workspace as a tar archive.
+///
+/// Links, modes and times are kept; owners are not.
+#[utoipa::path(get, path = "/sessions/{session_id}/archive", tag = "files", operation_id = "download_archive",
+    security(("api_key" = ["read"])), params(SessionPath, ArchiveQuery),
+    responses((status = 200, content_type = "application/x-tar", body = [u8], description = "The archive",
+            headers(("Content-Disposition" = String, description = "An attachment named after the directory"))),
+        (status = 400, body = ErrorView, description = "The path does not stay in the workspace"),
+        (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "The session is paused, or its workspace was removed")))]
 pub(crate) async fn archive(
     State(app): State<App>,
     _: Reader,

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api::words::{ComponentStatusView, HealthStatusView};
 use crate::error::{ApiError, ErrorView, chain};
 use crate::state::App;
 
@@ -19,27 +20,37 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How the server and its parts are.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// healthy, degraded (something fails that not everything needs) or unhealthy.
+    /// How it is, all in all.
+    #[schema(value_type = HealthStatusView)]
     status: &'static str,
+    /// Which version of the server it is.
+    #[schema(example = "0.1.0")]
     version: &'static str,
+    /// How long it has been running.
     uptime_seconds: f64,
-    /// By their names: database, object_store, and each runtime.
+    /// Its parts by their names: `database`, `object_store`, and each runtime, such as `runtime_local`.
     components: BTreeMap<&'static str, Component>,
 }
 
 /// How a part is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Component {
-    /// healthy or unhealthy.
+    /// How it is.
+    #[schema(value_type = ComponentStatusView)]
     status: &'static str,
+    /// How long it took to answer.
     latency_ms: f64,
     /// What is wrong with it.
+    #[schema(required)]
     error: Option<&'static str>,
 }
 
-/// How the server and its parts are.
-#[utoipa::path(get, path = "/health", tag = "health", security(()),
-    responses((status = 200, body = Health, description = "Healthy or degraded"), (status = 503, body = Health)))]
+/// Tells how the server and its parts are.
+///
+/// Each part is asked, and has three seconds to answer.
+#[utoipa::path(get, path = "/health", tag = "health", operation_id = "get_health", security(()),
+    responses((status = 200, body = Health, description = "Healthy or degraded"),
+        (status = 503, body = Health, description = "Unhealthy: the database does not answer")))]
 pub(crate) async fn health(State(app): State<App>) -> Response {
     let database = component(app.control.records().ping());
     let objects = component(app.control.objects().ping());
@@ -67,9 +78,12 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
     (code, Json(health)).into_response()
 }
 
-/// Whether the server takes requests.
-#[utoipa::path(get, path = "/ready", tag = "health", security(()),
-    responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = ErrorView)))]
+/// Tells whether the server takes requests.
+///
+/// For load balancers: it does when its database answers.
+#[utoipa::path(get, path = "/ready", tag = "health", operation_id = "get_ready", security(()),
+    responses((status = 200, body = String, content_type = "text/plain", description = "It does"),
+        (status = 503, body = ErrorView, description = "It does not")))]
 pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, ApiError> {
     match component(app.control.records().ping()).await.is_well() {
         true => Ok("ready\n"),
@@ -77,9 +91,11 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<&'static str, ApiErr
     }
 }
 
-/// What was measured, for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "health", security(()),
-    responses((status = 200, body = String, content_type = "text/plain")))]
+/// Tells what was measured, for Prometheus.
+///
+/// In its text format.
+#[utoipa::path(get, path = "/metrics", tag = "health", operation_id = "get_metrics", security(()),
+    responses((status = 200, body = String, content_type = "text/plain", description = "What was measured")))]
 pub(crate) async fn metrics(State(app): State<App>) -> Response {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
     app.control.measure().await;

@@ -18,13 +18,14 @@ use crate::state::App;
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateKeyRequest {
     /// What people call it.
-    #[schema(max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, example = "ci")]
     name: String,
-    /// What it allows: each scope allows what the ones before it do.
+    /// What it allows.
     scope: ScopeView,
 }
 
-/// What a key allows.
+/// What a key allows: `read`, to look; `operate`, also to make, use and end sessions; `admin`, everything:
+/// templates, nodes, other keys.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = Scope)]
@@ -38,12 +39,20 @@ pub(crate) enum ScopeView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ApiKey)]
 pub(crate) struct KeyView {
+    /// Its identifier, which is no secret.
+    #[schema(pattern = "^key_[a-z0-9]{16}$", example = "key_7wq2m0f8z4k1xj6t")]
     key_id: String,
+    /// What people call it.
+    #[schema(example = "ci")]
     name: String,
+    /// What it allows.
+    #[schema(value_type = ScopeView)]
     scope: String,
+    /// When it was made.
     #[schema(format = DateTime)]
     created_at: String,
-    #[schema(format = DateTime)]
+    /// Since when it opens nothing.
+    #[schema(format = DateTime, required)]
     revoked_at: Option<String>,
 }
 
@@ -53,18 +62,25 @@ pub(crate) struct MadeKey {
     #[serde(flatten)]
     key: KeyView,
     /// The key itself. It is not kept, and never shown again.
+    #[schema(pattern = "^sbx_[0-9a-f]{64}$")]
     secret: String,
 }
 
 /// Every key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeyList {
+    /// Newest first.
     keys: Vec<KeyView>,
 }
 
 /// Makes a key.
-#[utoipa::path(post, path = "/api-keys", tag = "api-keys",
-    responses((status = 201, body = MadeKey), (status = 400, body = ErrorView), (status = 403, body = ErrorView)))]
+///
+/// Its secret is in the answer, and nowhere else.
+#[utoipa::path(post, path = "/api-keys", tag = "api-keys", operation_id = "create_key",
+    security(("api_key" = ["admin"])), 
+    request_body(content = CreateKeyRequest, example = json!({ "name": "ci", "scope": "operate" })),
+    responses((status = 201, body = MadeKey, description = "The key, with its secret"),
+        (status = 400, body = ErrorView)))]
 pub(crate) async fn create(
     State(app): State<App>,
     Admin(caller): Admin,
@@ -83,19 +99,25 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// Every key, newest first, revoked ones too.
-#[utoipa::path(get, path = "/api-keys", tag = "api-keys",
-    responses((status = 200, body = KeyList), (status = 403, body = ErrorView)))]
+/// Lists every key, newest first.
+///
+/// Revoked ones, too. The key that the server was started with, or made for itself, is not among them.
+#[utoipa::path(get, path = "/api-keys", tag = "api-keys", operation_id = "list_keys",
+    security(("api_key" = ["admin"])),
+    responses((status = 200, body = KeyList, description = "Without their secrets")))]
 pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<KeyList>, ApiError> {
     let keys = app.control.keys().await?;
     let keys = keys.into_iter().map(KeyView::of).collect();
     Ok(Json(KeyList { keys }))
 }
 
-/// Makes a key open nothing from now on.
-#[utoipa::path(delete, path = "/api-keys/{key_id}", tag = "api-keys",
-    params(("key_id" = String, Path)),
-    responses((status = 204), (status = 403, body = ErrorView), (status = 404, body = ErrorView)))]
+/// Revokes a key.
+///
+/// It opens nothing from now on; on other servers of the same database, within five seconds.
+#[utoipa::path(delete, path = "/api-keys/{key_id}", tag = "api-keys", operation_id = "revoke_key",
+    security(("api_key" = ["admin"])),
+    params(("key_id" = String, Path, description = "The key's identifier", example = "key_7wq2m0f8z4k1xj6t")),
+    responses((status = 204, description = "It opens nothing"), (status = 404, body = ErrorView)))]
 pub(crate) async fn revoke(
     State(app): State<App>,
     Admin(caller): Admin,

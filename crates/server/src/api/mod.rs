@@ -11,3 +11,4 @@ pub(crate) mod promotion;
 pub(crate) mod resources;
 pub(crate) mod sessions;
 pub(crate) mod templates;
+pub(crate) mod words;

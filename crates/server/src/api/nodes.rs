@@ -8,6 +8,7 @@ use sandbox_model::{Capacity, Node, NodeId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api::words::{NodeStatusView, RuntimeTypeView};
 use crate::authentication::{Admin, Reader};
 use crate::error::{ApiError, ErrorView};
 use crate::query::Id;
@@ -17,18 +18,28 @@ use crate::state::App;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Node)]
 pub(crate) struct NodeView {
+    /// What it is called.
     node_id: String,
+    /// What the machine calls itself.
     hostname: String,
-    /// local, docker or kubernetes.
+    /// What hosts sessions there.
+    #[schema(value_type = RuntimeTypeView)]
     runtime_type: String,
-    /// Where it is spoken to.
+    /// Where other servers reach it.
+    #[schema(example = "http://10.0.0.7:8000")]
     api_endpoint: String,
-    /// online, unhealthy, draining or offline.
+    /// How it is.
+    #[schema(value_type = NodeStatusView)]
     status: String,
+    /// What it has.
     total_resources: CapacityView,
+    /// What it has given away.
     allocated_resources: CapacityView,
+    /// Images that are there already.
     cached_images: Vec<String>,
+    /// What its operator says of it.
     labels: BTreeMap<String, String>,
+    /// When it was last heard of.
     #[schema(format = DateTime)]
     last_heartbeat_at: String,
 }
@@ -39,7 +50,9 @@ pub(crate) struct NodeView {
 pub(crate) struct CapacityView {
     /// Processors.
     cpu: f64,
+    /// Memory.
     memory_bytes: u64,
+    /// Disk; 0 where it is not known.
     disk_bytes: u64,
 }
 
@@ -48,12 +61,16 @@ pub(crate) struct CapacityView {
 pub(crate) struct NodeList {
     /// By name.
     nodes: Vec<NodeView>,
+    /// How many there are.
     total: u64,
 }
 
-/// Every node, by name.
-#[utoipa::path(get, path = "/nodes", tag = "nodes",
-    responses((status = 200, body = NodeList), (status = 401, body = ErrorView)))]
+/// Lists the nodes, by name.
+///
+/// The machines that share this server's database, and this one among them.
+#[utoipa::path(get, path = "/nodes", tag = "nodes", operation_id = "list_nodes",
+    security(("api_key" = ["read"])),
+    responses((status = 200, body = NodeList, description = "Every one")))]
 pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Json<NodeList>, ApiError> {
     let nodes = app.control.nodes().await?;
     let nodes: Vec<_> = nodes.into_iter().map(NodeView::of).collect();
@@ -61,10 +78,13 @@ pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Json<NodeL
     Ok(Json(NodeList { nodes, total }))
 }
 
-/// Lets a node take no new sessions; those it has go on.
-#[utoipa::path(post, path = "/nodes/{node_id}/drain", tag = "nodes",
-    params(("node_id" = String, Path)),
-    responses((status = 200, body = NodeView), (status = 403, body = ErrorView), (status = 404, body = ErrorView)))]
+/// Lets a node take no new sessions.
+///
+/// Those it has go on.
+#[utoipa::path(post, path = "/nodes/{node_id}/drain", tag = "nodes", operation_id = "drain_node",
+    security(("api_key" = ["admin"])),
+    params(("node_id" = String, Path, description = "The node", example = "local")),
+    responses((status = 200, body = NodeView, description = "It takes none"), (status = 404, body = ErrorView)))]
 pub(crate) async fn drain(
     State(app): State<App>,
     Admin(caller): Admin,

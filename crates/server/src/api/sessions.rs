@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::resources::ResourcesView;
+use crate::api::words::{IdempotencyHeader, RuntimeTypeView, SessionPath, SessionStatusView};
 use crate::authentication::{Operator, Reader};
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
@@ -39,25 +40,27 @@ pub(crate) struct CreateSessionRequest {
     #[serde(default)]
     mode: Mode,
     /// Whose it is; a persistent one needs it.
-    #[schema(max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, example = "agent-7")]
     agent_id: Option<String>,
     /// What it may use, where its template's default is not wanted.
     #[serde(default)]
     resources: ResourcesView,
     /// What its code finds in its environment: 64 variables and 10 KB at most, none named `SANDBOX_…`.
     #[serde(default)]
+    #[schema(example = json!({ "STAGE": "test" }))]
     env_vars: BTreeMap<String, String>,
     /// What of the network it may reach.
     #[serde(default)]
     network: NetworkView,
-    /// What its workspace starts from.
+    /// What its workspace starts from; empty where it is not given.
     source: Option<SourceView>,
     /// Whether it is to come from the warm pool.
     #[serde(default)]
     pool: PoolView,
 }
 
-/// Whether a session is to come from the warm pool.
+/// Whether a session is to come from the warm pool: `prefer`, if there is one that does; `require`, or not at
+/// all (503); `never`.
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = PoolChoice)]
@@ -71,7 +74,8 @@ pub(crate) enum PoolView {
     Never,
 }
 
-/// How long a session and its workspace live.
+/// How long a session and its workspace live: an `ephemeral` one ends when it is idle or expires; the workspace
+/// of a `persistent` one is reattached by the next session of the same agent.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SessionMode)]
@@ -88,18 +92,21 @@ pub(crate) enum Mode {
 pub(crate) struct NetworkView {
     /// Anything but itself?
     enabled: bool,
-    /// If so, which hosts and ports; every one where there is none.
-    #[schema(example = json!(["pypi.org:443"]))]
+    /// If so, which hosts and ports, as `host:port`, 64 at most; every public one where there is none. An
+    /// address, or a name of this machine, only where the server's operator named it.
+    #[schema(example = json!(["pypi.org:443"]), max_items = 64)]
     allow: Vec<String>,
 }
 
 /// What a workspace starts from: one of the two.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Source)]
 pub(crate) struct SourceView {
     /// A copy of this directory, below a root that the server's configuration names.
     directory: Option<String>,
-    /// These files: their content by their path.
+    /// These files: their content by their path. 1000 files and 2 MB at most.
+    #[schema(example = json!({ "main.py": "print('hello')\n" }))]
     files: Option<BTreeMap<String, String>>,
 }
 
@@ -107,57 +114,87 @@ pub(crate) struct SourceView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
 pub(crate) struct SessionView {
-    #[schema(pattern = "^sess_[a-z0-9]{16}$")]
+    /// Its identifier.
+    #[schema(pattern = "^sess_[a-z0-9]{16}$", example = "sess_4k2jx9q0w7m3n5pd")]
     session_id: String,
+    /// What it was made from.
+    #[schema(example = "python-basic")]
     template_id: String,
-    /// creating, running, paused, completed, failed, timeout or terminated.
+    /// Where it is in its life.
+    #[schema(value_type = SessionStatusView)]
     status: String,
+    /// How long it and its workspace live.
     mode: Mode,
+    /// Whose it is.
+    #[schema(required)]
     agent_id: Option<String>,
-    /// What hosts it: local, docker or kubernetes.
+    /// What hosts it.
+    #[schema(value_type = RuntimeTypeView)]
     runtime_type: String,
     /// Which node does.
     runtime_node: String,
+    /// What it is called there; null on the local runtime, which has no containers.
+    #[schema(required)]
     container_id: Option<String>,
+    /// Its pod, on Kubernetes.
+    #[schema(required)]
     pod_name: Option<String>,
     /// Where its files are among the objects.
+    #[schema(example = "workspace/sess_4k2jx9q0w7m3n5pd")]
     workspace_path: String,
+    /// Where its executor listens; null on the local runtime, whose executors listen nowhere.
+    #[schema(required)]
     executor_url: Option<String>,
+    /// What it may use.
     resources: ResourcesView,
     /// Which of its resources the host really limits.
     limits_enforced: LimitsView,
     /// Which walls it really has.
     isolation: WallsView,
-    /// Values whose names look secret are not shown.
+    /// What its code finds in its environment. Values whose names look secret are not shown.
     env_vars: BTreeMap<String, String>,
+    /// What of the network it may reach.
     network: NetworkView,
+    /// When it was asked for.
     #[schema(format = DateTime)]
     created_at: String,
-    #[schema(format = DateTime)]
+    /// When it first ran.
+    #[schema(format = DateTime, required)]
     started_at: Option<String>,
+    /// When anything of it last changed.
     #[schema(format = DateTime)]
     updated_at: String,
+    /// When it was last used.
     #[schema(format = DateTime)]
     last_activity_at: String,
+    /// When it ends, if it is not renewed.
     #[schema(format = DateTime)]
     expires_at: String,
-    #[schema(format = DateTime)]
+    /// When it ended.
+    #[schema(format = DateTime, required)]
     terminated_at: Option<String>,
     /// How long it lives from its creation or last renewal, in seconds.
+    #[schema(example = 300)]
     timeout: u32,
     /// How long it has been running, or was.
     uptime_seconds: f64,
     /// Why it failed, where it did.
+    #[schema(required)]
     error: Option<String>,
 }
 
-/// Which limits are enforced.
+/// Which limits are enforced. One that is not was a template's default: what is asked for by name and cannot be
+/// enforced is refused.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LimitsEnforced)]
 pub(crate) struct LimitsView {
+    /// Processors.
     cpu: bool,
+    /// Memory.
     memory: bool,
+    /// Disk.
     disk: bool,
+    /// Processes and threads at once.
     max_processes: bool,
 }
 
@@ -166,12 +203,16 @@ pub(crate) struct LimitsView {
 #[schema(as = Isolation)]
 pub(crate) struct WallsView {
     /// Between it and other sessions.
+    #[schema(example = "namespaces")]
     between_sessions: String,
     /// Between its executor and the code it runs.
+    #[schema(example = "PID namespace and mounts")]
     executor: String,
     /// Between one execution and the next.
+    #[schema(example = "fresh namespaces")]
     between_executions: String,
     /// What each execution has of the network.
+    #[schema(example = "none")]
     network: String,
 }
 
@@ -182,7 +223,8 @@ pub(crate) struct SessionList {
     sessions: Vec<SessionView>,
     /// How many there are on all pages together.
     total: u64,
-    /// What the next page is asked for with.
+    /// What the next page is asked for with, as `cursor`; null on the last one.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
@@ -191,6 +233,7 @@ pub(crate) struct SessionList {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
     /// Only those in this state.
+    #[param(value_type = Option<SessionStatusView>, inline)]
     status: Option<String>,
     /// Only those made from this template.
     template_id: Option<String>,
@@ -201,6 +244,8 @@ pub(crate) struct ListQuery {
 /// Something was done.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Message {
+    /// What was done.
+    #[schema(example = "session sess_4k2jx9q0w7m3n5pd was terminated")]
     message: String,
 }
 
@@ -218,7 +263,7 @@ pub(crate) struct RenewRequest {
 #[schema(as = Changes)]
 pub(crate) struct ChangesView {
     /// Path by path, as `sandbox diff --json` tells them.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<ChangeView>)]
     changes: Vec<serde_json::Value>,
     /// How many there are, listed or not.
     total: u64,
@@ -230,17 +275,102 @@ pub(crate) struct ChangesView {
     truncated: bool,
 }
 
+/// A path that differs from what the workspace started with.
+#[derive(ToSchema)]
+#[schema(as = Change)]
+#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
+pub(crate) struct ChangeView {
+    /// Where it is now; of a deletion, where it was.
+    #[schema(example = "src/main.py")]
+    path: String,
+    /// What happened to it.
+    kind: ChangeKindView,
+    /// Of a rename: the old path.
+    #[schema(value_type = String, required = false)]
+    from: Option<String>,
+    /// Of a rename: how much of the contents is the same, in percent.
+    #[schema(value_type = u8, required = false)]
+    similarity: Option<u8>,
+    /// What stood there before.
+    #[schema(required)]
+    before: Option<EntryView>,
+    /// What stands there now.
+    #[schema(required)]
+    after: Option<EntryView>,
+    /// Extended attributes differ, too.
+    #[schema(value_type = bool, required = false)]
+    xattrs_changed: Option<bool>,
+    /// What a person should look at twice: `git_control`, `runs_on_host`, `executable`, `privilege`,
+    /// `unpromotable`, `outward_symlink`.
+    #[schema(value_type = Vec<String>, required = false)]
+    flags: Option<Vec<String>>,
+}
+
+/// What happened to a path.
+#[derive(ToSchema)]
+#[schema(as = ChangeKind, rename_all = "snake_case")]
+#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
+enum ChangeKindView {
+    Created,
+    Modified,
+    Deleted,
+    Renamed,
+    Mode,
+    Symlink,
+    Type,
+}
+
+/// What stands at a path.
+#[derive(ToSchema)]
+#[schema(as = Entry)]
+#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
+struct EntryView {
+    /// What it is.
+    kind: EntryKindView,
+    /// Its permissions.
+    #[schema(example = 420)]
+    mode: u32,
+    /// Its owner.
+    uid: u32,
+    /// Its group.
+    gid: u32,
+    /// How long it is, in bytes.
+    size: u64,
+    /// When its contents last changed: seconds and nanoseconds.
+    #[schema(value_type = Vec<i64>, min_items = 2, max_items = 2)]
+    mtime: (i64, u32),
+    /// Of a device: its number.
+    rdev: u64,
+}
+
+/// What stands at a path.
+#[derive(ToSchema)]
+#[schema(as = EntryKind, rename_all = "snake_case")]
+#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
+enum EntryKindView {
+    File,
+    Directory,
+    Symlink,
+    Fifo,
+    Socket,
+    CharDevice,
+    BlockDevice,
+}
+
 /// Makes a session.
 ///
-/// It is running when the answer comes. With an `Idempotency-Key`, the same request sent again is answered as it was
-/// the first time.
-#[utoipa::path(post, path = "/sessions", tag = "sessions",
-    params(("Idempotency-Key" = Option<String>, Header, description = "What makes this request safe to send again")),
-    responses(
-        (status = 201, body = SessionView),
-        (status = 400, body = ErrorView), (status = 401, body = ErrorView), (status = 403, body = ErrorView),
-        (status = 404, body = ErrorView), (status = 409, body = ErrorView), (status = 429, body = ErrorView),
-        (status = 503, body = ErrorView)))]
+/// It is running when the answer comes.
+#[utoipa::path(post, path = "/sessions", tag = "sessions", operation_id = "create_session",
+    security(("api_key" = ["operate"])), params(IdempotencyHeader), 
+    request_body(content = CreateSessionRequest,
+        example = json!({ "template_id": "python-basic", "timeout": 600, "env_vars": { "STAGE": "test" } })),
+    responses((status = 201, body = SessionView, description = "It is running"),
+        (status = 400, body = ErrorView,
+            description = "A field is not valid, the template is not active, or a limit cannot be enforced here"),
+        (status = 404, body = ErrorView, description = "There is no such template"),
+        (status = 409, body = ErrorView,
+            description = "The agent has a persistent session, or the Idempotency-Key was used for another request"),
+        (status = 503, body = ErrorView, description = "There is no room now, or a part does not answer")))]
 pub(crate) async fn create(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -261,10 +391,13 @@ pub(crate) async fn create(
     idempotency::once(&app, request, StatusCode::CREATED, create).await
 }
 
-/// A session.
-#[utoipa::path(get, path = "/sessions/{session_id}", tag = "sessions",
-    params(("session_id" = String, Path)),
-    responses((status = 200, body = SessionView), (status = 401, body = ErrorView), (status = 404, body = ErrorView)))]
+/// Gets a session.
+///
+/// One that has ended is told of for as long as its record is kept.
+#[utoipa::path(get, path = "/sessions/{session_id}", tag = "sessions", operation_id = "get_session",
+    security(("api_key" = ["read"])), params(SessionPath),
+    responses((status = 200, body = SessionView, description = "The session, ended or not"),
+        (status = 404, body = ErrorView)))]
 pub(crate) async fn get(
     State(app): State<App>,
     _: Reader,
@@ -273,9 +406,12 @@ pub(crate) async fn get(
     Ok(Json(SessionView::of(app.control.session(&id).await?)))
 }
 
-/// Sessions, newest first.
-#[utoipa::path(get, path = "/sessions", tag = "sessions", params(ListQuery, Paging),
-    responses((status = 200, body = SessionList), (status = 400, body = ErrorView), (status = 401, body = ErrorView)))]
+/// Lists sessions, newest first.
+///
+/// Ended ones, too, unless `status` says otherwise.
+#[utoipa::path(get, path = "/sessions", tag = "sessions", operation_id = "list_sessions",
+    security(("api_key" = ["read"])), params(ListQuery, Paging),
+    responses((status = 200, body = SessionList, description = "A page of them"), (status = 400, body = ErrorView)))]
 pub(crate) async fn list(
     State(app): State<App>,
     _: Reader,
@@ -295,10 +431,12 @@ pub(crate) async fn list(
 
 /// Ends a session, with everything that runs in it.
 ///
-/// Its files stay downloadable for a day. Ending one that has ended is no error.
-#[utoipa::path(delete, path = "/sessions/{session_id}", tag = "sessions",
-    params(("session_id" = String, Path)),
-    responses((status = 200, body = Message), (status = 401, body = ErrorView), (status = 404, body = ErrorView)))]
+/// Its files stay downloadable for a day, or as long as the server was told to keep them. Ending one that has
+/// ended is no error.
+#[utoipa::path(delete, path = "/sessions/{session_id}", tag = "sessions", operation_id = "terminate_session",
+    security(("api_key" = ["operate"])), params(SessionPath),
+    responses((status = 200, body = Message, description = "It has ended, now or before"),
+        (status = 404, body = ErrorView)))]
 pub(crate) async fn terminate(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -312,10 +450,14 @@ pub(crate) async fn terminate(
 }
 
 /// Lets a session live for its time from now on.
-#[utoipa::path(post, path = "/sessions/{session_id}/renew", tag = "sessions",
-    params(("session_id" = String, Path)), request_body = RenewRequest,
-    responses((status = 200, body = SessionView), (status = 400, body = ErrorView), (status = 404, body = ErrorView),
-        (status = 409, body = ErrorView)))]
+///
+/// It ends all the same at the age that the server lets no session pass.
+#[utoipa::path(post, path = "/sessions/{session_id}/renew", tag = "sessions", operation_id = "renew_session",
+    security(("api_key" = ["operate"])), params(SessionPath), 
+    request_body(content = Option<RenewRequest>, example = json!({ "timeout": 1200 })),
+    responses((status = 200, body = SessionView, description = "With its new end"),
+        (status = 400, body = ErrorView), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "It has ended")))]
 pub(crate) async fn renew(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -329,10 +471,13 @@ pub(crate) async fn renew(
     Ok(Json(SessionView::of(renewed)))
 }
 
-/// Stops everything in a session where it is. It still expires.
-#[utoipa::path(post, path = "/sessions/{session_id}/pause", tag = "sessions",
-    params(("session_id" = String, Path)),
-    responses((status = 200, body = SessionView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+/// Pauses a session.
+///
+/// Everything in it stops where it is. It still expires; what is asked of it meanwhile is 409.
+#[utoipa::path(post, path = "/sessions/{session_id}/pause", tag = "sessions", operation_id = "pause_session",
+    security(("api_key" = ["operate"])), params(SessionPath),
+    responses((status = 200, body = SessionView, description = "It stands still"), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "It is not running")))]
 pub(crate) async fn pause(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -342,10 +487,13 @@ pub(crate) async fn pause(
     Ok(Json(SessionView::of(paused)))
 }
 
-/// Lets a session that was paused go on.
-#[utoipa::path(post, path = "/sessions/{session_id}/resume", tag = "sessions",
-    params(("session_id" = String, Path)),
-    responses((status = 200, body = SessionView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+/// Resumes a session that was paused.
+///
+/// Everything in it goes on. A deadline that passed meanwhile is kept now.
+#[utoipa::path(post, path = "/sessions/{session_id}/resume", tag = "sessions", operation_id = "resume_session",
+    security(("api_key" = ["operate"])), params(SessionPath),
+    responses((status = 200, body = SessionView, description = "It goes on"), (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "It is not paused")))]
 pub(crate) async fn resume(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -355,11 +503,17 @@ pub(crate) async fn resume(
     Ok(Json(SessionView::of(resumed)))
 }
 
-/// Makes a session like this one, whose workspace starts as a copy of its.
-#[utoipa::path(post, path = "/sessions/{session_id}/fork", tag = "sessions",
-    params(("session_id" = String, Path)),
-    responses((status = 201, body = SessionView), (status = 404, body = ErrorView), (status = 409, body = ErrorView),
-        (status = 503, body = ErrorView)))]
+/// Forks a session.
+///
+/// Makes one like it, whose workspace starts as a copy of its. The new one is ephemeral. A session that has
+/// ended can be forked while its workspace is kept.
+#[utoipa::path(post, path = "/sessions/{session_id}/fork", tag = "sessions", operation_id = "fork_session",
+    security(("api_key" = ["operate"])), params(SessionPath),
+    responses((status = 201, body = SessionView, description = "The new session, running"),
+        (status = 400, body = ErrorView, description = "Its template is not active any more, for example"),
+        (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "Its workspace was removed, or is being copied"),
+        (status = 503, body = ErrorView, description = "There is no room now, or a part does not answer")))]
 pub(crate) async fn fork(
     State(app): State<App>,
     Operator(caller): Operator,
@@ -369,10 +523,14 @@ pub(crate) async fn fork(
     Ok((StatusCode::CREATED, Json(SessionView::of(forked))))
 }
 
-/// What a session's workspace has that it did not start with.
-#[utoipa::path(get, path = "/sessions/{session_id}/changes", tag = "sessions",
-    params(("session_id" = String, Path)),
-    responses((status = 200, body = ChangesView), (status = 404, body = ErrorView), (status = 409, body = ErrorView)))]
+/// Tells what a session's workspace has that it did not start with.
+///
+/// While it runs and after its end, for as long as the workspace is kept.
+#[utoipa::path(get, path = "/sessions/{session_id}/changes", tag = "sessions", operation_id = "get_session_changes",
+    security(("api_key" = ["read"])), params(SessionPath),
+    responses((status = 200, body = ChangesView, description = "Path by path, and as a patch"),
+        (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView, description = "Its workspace was removed")))]
 pub(crate) async fn changes(
     State(app): State<App>,
     _: Reader,

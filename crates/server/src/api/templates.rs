@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::resources::ResourcesView;
+use crate::api::words::{RuntimeTypeView, TemplatePath};
 use crate::authentication::{Admin, Reader};
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
@@ -22,17 +23,23 @@ use crate::state::App;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateTemplateRequest {
-    /// Letters, digits, `.`, `_` and `-`, 64 at most.
+    /// Letters, digits, `.`, `_` and `-`, 64 at most. Also taken as `template_id`.
     #[serde(alias = "template_id")]
+    #[schema(example = "python-tools", max_length = 64)]
     id: String,
+    /// What people call it.
+    #[schema(example = "Python with tools", min_length = 1, max_length = 128)]
     name: String,
-    /// `host`, a directory with an unpacked root, or an image reference.
+    /// What sessions find around them. On the local runtime `host`, which is the machine's own system read-only,
+    /// or the absolute path of a directory with an unpacked root; else an image reference. Also taken as
+    /// `image_url`.
     #[serde(alias = "image_url")]
+    #[schema(example = "host", max_length = 512)]
     image: String,
     /// What the image was built from.
     base_image: Option<String>,
-    /// local, docker or kubernetes.
-    #[schema(default = "local")]
+    /// What hosts its sessions.
+    #[schema(value_type = Option<RuntimeTypeView>, default = "local")]
     runtime_type: Option<String>,
     /// What a session may use that does not say: 1 processor, 512Mi, 1Gi and 128 processes where nothing is
     /// given.
@@ -40,10 +47,12 @@ pub(crate) struct CreateTemplateRequest {
     default_resources: ResourcesView,
     /// What must be there when a session starts, such as `numpy` or `numpy==2.1`.
     #[serde(default)]
+    #[schema(example = json!(["numpy", "pandas==2.2.3"]), max_items = 256)]
     pre_installed_packages: Vec<String>,
+    /// As whom code runs.
     #[serde(default)]
     security_context: SecurityContextView,
-    /// Can sessions be made from it?
+    /// Can sessions be made from it? They can where it is not said.
     is_active: Option<bool>,
 }
 
@@ -51,12 +60,21 @@ pub(crate) struct CreateTemplateRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateTemplateRequest {
+    /// What people call it.
+    #[schema(min_length = 1, max_length = 128)]
     name: Option<String>,
+    /// What sessions find around them.
     #[serde(alias = "image_url")]
+    #[schema(max_length = 512)]
     image: Option<String>,
+    /// What a session may use that does not say. What is not given stays.
     default_resources: Option<ResourcesView>,
+    /// What must be there when a session starts.
+    #[schema(max_items = 256)]
     pre_installed_packages: Option<Vec<String>>,
+    /// As whom code runs.
     security_context: Option<SecurityContextView>,
+    /// Can sessions be made from it?
     is_active: Option<bool>,
 }
 
@@ -65,9 +83,11 @@ pub(crate) struct UpdateTemplateRequest {
 #[serde(deny_unknown_fields, default)]
 #[schema(as = SecurityContext)]
 pub(crate) struct SecurityContextView {
-    /// `1000:1000`, and nobody else.
+    /// User and group: `1000:1000`, and nobody else.
+    #[schema(default = "1000:1000", pattern = "^1000:1000$")]
     user: String,
-    /// Never.
+    /// With all of the host's power: never.
+    #[schema(default = false)]
     privileged: bool,
 }
 
@@ -75,17 +95,33 @@ pub(crate) struct SecurityContextView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Template)]
 pub(crate) struct TemplateView {
+    /// Its identifier.
+    #[schema(example = "python-basic")]
     id: String,
+    /// What people call it.
+    #[schema(example = "Python")]
     name: String,
+    /// What sessions find around them.
+    #[schema(example = "host")]
     image: String,
+    /// What the image was built from.
+    #[schema(required)]
     base_image: Option<String>,
+    /// What hosts its sessions.
+    #[schema(value_type = RuntimeTypeView)]
     runtime_type: String,
+    /// What a session may use that does not say.
     default_resources: ResourcesView,
+    /// What must be there when a session starts.
     pre_installed_packages: Vec<String>,
+    /// As whom code runs.
     security_context: SecurityContextView,
+    /// Can sessions be made from it?
     is_active: bool,
+    /// When it was made.
     #[schema(format = DateTime)]
     created_at: String,
+    /// When it was last changed.
     #[schema(format = DateTime)]
     updated_at: String,
 }
@@ -97,7 +133,8 @@ pub(crate) struct TemplateList {
     templates: Vec<TemplateView>,
     /// How many there are on all pages together.
     total: u64,
-    /// What the next page is asked for with.
+    /// What the next page is asked for with, as `cursor`; null on the last one.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
@@ -107,12 +144,20 @@ pub(crate) struct TemplateList {
 pub(crate) struct ListQuery {
     /// Those that sessions cannot be made from, too.
     #[serde(default)]
+    #[param(default = false)]
     include_inactive: bool,
 }
 
 /// Makes a template.
-#[utoipa::path(post, path = "/templates", tag = "templates",
-    responses((status = 201, body = TemplateView), (status = 400, body = ErrorView), (status = 403, body = ErrorView),
+///
+/// Sessions can be made from it at once.
+#[utoipa::path(post, path = "/templates", tag = "templates", operation_id = "create_template",
+    security(("api_key" = ["admin"])), 
+    request_body(content = CreateTemplateRequest, example = json!({
+        "id": "python-tools", "name": "Python with tools", "image": "host",
+        "default_resources": { "memory": "1Gi" }, "pre_installed_packages": ["pip"],
+    })),
+    responses((status = 201, body = TemplateView, description = "It is there"), (status = 400, body = ErrorView),
         (status = 409, body = ErrorView, description = "There is one of that id")))]
 pub(crate) async fn create(
     State(app): State<App>,
@@ -123,10 +168,12 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(TemplateView::of(template))))
 }
 
-/// A template.
-#[utoipa::path(get, path = "/templates/{template_id}", tag = "templates",
-    params(("template_id" = String, Path)),
-    responses((status = 200, body = TemplateView), (status = 404, body = ErrorView)))]
+/// Gets a template.
+///
+/// Active or not.
+#[utoipa::path(get, path = "/templates/{template_id}", tag = "templates", operation_id = "get_template",
+    security(("api_key" = ["read"])), params(TemplatePath),
+    responses((status = 200, body = TemplateView, description = "The template"), (status = 404, body = ErrorView)))]
 pub(crate) async fn get(
     State(app): State<App>,
     _: Reader,
@@ -135,9 +182,12 @@ pub(crate) async fn get(
     Ok(Json(TemplateView::of(app.control.template(&id).await?)))
 }
 
-/// Templates, newest first.
-#[utoipa::path(get, path = "/templates", tag = "templates", params(ListQuery, Paging),
-    responses((status = 200, body = TemplateList), (status = 400, body = ErrorView)))]
+/// Lists templates, newest first.
+///
+/// Those that sessions can be made from, unless `include_inactive` says otherwise.
+#[utoipa::path(get, path = "/templates", tag = "templates", operation_id = "list_templates",
+    security(("api_key" = ["read"])), params(ListQuery, Paging),
+    responses((status = 200, body = TemplateList, description = "A page of them"), (status = 400, body = ErrorView)))]
 pub(crate) async fn list(
     State(app): State<App>,
     _: Reader,
@@ -156,10 +206,14 @@ pub(crate) async fn list(
     }))
 }
 
-/// Changes a template. Sessions that were made from it stay as they are.
-#[utoipa::path(put, path = "/templates/{template_id}", tag = "templates",
-    params(("template_id" = String, Path)),
-    responses((status = 200, body = TemplateView), (status = 400, body = ErrorView), (status = 404, body = ErrorView)))]
+/// Changes a template.
+///
+/// What is not given stays. Sessions that were made from it keep their resources.
+#[utoipa::path(put, path = "/templates/{template_id}", tag = "templates", operation_id = "update_template",
+    security(("api_key" = ["admin"])), params(TemplatePath), 
+    request_body(content = UpdateTemplateRequest, example = json!({ "is_active": false })),
+    responses((status = 200, body = TemplateView, description = "As it is now"), (status = 400, body = ErrorView),
+        (status = 404, body = ErrorView)))]
 pub(crate) async fn update(
     State(app): State<App>,
     Admin(caller): Admin,
@@ -173,10 +227,12 @@ pub(crate) async fn update(
 }
 
 /// Deletes a template that no live session uses.
-#[utoipa::path(delete, path = "/templates/{template_id}", tag = "templates",
-    params(("template_id" = String, Path)),
-    responses((status = 204), (status = 404, body = ErrorView),
-        (status = 400, body = ErrorView, description = "Live sessions use it: deprecate it instead")))]
+///
+/// One that is used can be made inactive instead, so that no new session uses it.
+#[utoipa::path(delete, path = "/templates/{template_id}", tag = "templates", operation_id = "delete_template",
+    security(("api_key" = ["admin"])), params(TemplatePath),
+    responses((status = 204, description = "It is gone"), (status = 404, body = ErrorView),
+        (status = 400, body = ErrorView, description = "Live sessions use it: make it inactive instead")))]
 pub(crate) async fn delete(
     State(app): State<App>,
     Admin(caller): Admin,
