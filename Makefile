@@ -26,7 +26,7 @@ AS_ROOT := scripts/run-tests-as-root
 SUDO := sudo
 endif
 
-.PHONY: help build run test bench lint fmt
+.PHONY: help build run tour test bench lint fmt
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -36,7 +36,10 @@ build: ## Build the release binary, static where the machine can; installs: gcc,
 	@scripts/build-release
 	@echo "built $(BINARY)"
 
-run: build ## Build it, then play a two-minute tour in a throwaway directory
+run: build ## Build it, then serve the API on 127.0.0.1:8000 until Ctrl-C; SERVE='--bind 127.0.0.1:9000'
+	@exec $(BINARY) serve $(SERVE)
+
+tour: build ## Build it, then play a two-minute tour of the command line in a throwaway directory
 	@scripts/tour.sh $(BINARY)
 
 test: ## Run every test, as root and as the user `tester`; installs the tools and servers they drive, and that user

@@ -87,7 +87,12 @@ impl Failure for ServeError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             ServeError::Data { .. } => "choose a directory that is yours with --data",
-            ServeError::Taken(_) => "end that server, or choose another directory with --data",
+            ServeError::Taken(_) => {
+                "end that server, or choose another directory with --data and another address with --bind"
+            }
+            ServeError::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                "something else listens there: end it, or choose another port with --bind"
+            }
             ServeError::Bind { .. } => "choose another address with --bind",
             ServeError::Exposed(_) => {
                 "set SANDBOX_API_KEY or SANDBOX_API_KEY_FILE, or bind to 127.0.0.1"

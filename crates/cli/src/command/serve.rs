@@ -1,12 +1,14 @@
 //! `sandbox serve`
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use sandbox_server::Served;
 
 use crate::ending::Ending;
 use crate::narration;
 use crate::report::Problem;
 use crate::serve::flags::Flags;
-use crate::serve::{self, Surroundings};
+use crate::serve::{self, Origin, Surroundings, Which};
 use crate::surroundings;
 
 /// Serve sessions over HTTP
@@ -46,7 +48,11 @@ pub(crate) fn serve(args: &Args) -> Result<Ending, Problem> {
     if args.check {
         return serve::check::check(&resolved, args.json);
     }
-    sandbox_server::serve(resolved.settings, told)?;
+    let key = resolved.origin(Which::ApiKey);
+    sandbox_server::serve(resolved.settings, |served| {
+        let lines = banner(served, &key);
+        narration::say(format_args!("{}", lines.join("\n")));
+    })?;
     Ok(Ending::DONE)
 }
 
@@ -60,14 +66,107 @@ fn around() -> Surroundings<'static> {
     }
 }
 
-fn told(served: &Served) {
-    let address = served.address;
-    narration::say(format_args!("listening on http://{address}"));
-    if let Some(file) = &served.key_file {
-        let file = file.display();
-        narration::say(format_args!("the admin's key is in {file}"));
-        narration::say(format_args!(
-            "try: curl -H \"Authorization: Bearer $(cat {file})\" http://{address}/api/v1/templates"
-        ));
+/// What whoever started it needs next: where it is, its key, its reference, and a request that works as it is.
+fn banner(served: &Served, key: &Origin) -> Vec<String> {
+    let at = nearby(served.address);
+    let (kept, header) = match (&served.key_file, key) {
+        (Some(file), _) => {
+            let file = file.display().to_string();
+            let read = format!("$(cat {})", quoted(&file));
+            (file, read)
+        }
+        (None, Origin::Environment(name)) if name.ends_with("_FILE") => (
+            format!("in the file of {name}"),
+            format!("$(cat \"${name}\")"),
+        ),
+        (None, Origin::Environment(name)) => (format!("that of {name}"), format!("${name}")),
+        (None, origin) => (format!("that of {origin}"), "$SANDBOX_API_KEY".to_owned()),
+    };
+    vec![
+        format!("listening on http://{}", served.address),
+        format!("  admin's key  {kept}"),
+        format!("  reference    http://{at}/api/v1/docs"),
+        "  try it, in another terminal:".to_owned(),
+        format!("    curl -s http://{at}/api/v1/sessions -H \"Authorization: Bearer {header}\" \\"),
+        "      -H 'Content-Type: application/json' -d '{\"template_id\": \"python-basic\"}'"
+            .to_owned(),
+    ]
+}
+
+/// Where to ask from this machine: one that listens everywhere listens on the loopback, too.
+fn nearby(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// A path that a shell takes as it is, within double quotes too.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@".contains(c);
+    match path.chars().all(plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn served(address: &str, file: Option<&str>) -> Served {
+        Served {
+            address: address.parse().unwrap(),
+            key_file: file.map(PathBuf::from),
+        }
+    }
+
+    #[test]
+    fn a_server_says_where_it_is_and_how_to_begin() {
+        let served = served("127.0.0.1:8000", Some("/srv/data/admin.key"));
+        let lines = banner(&served, &Origin::Default);
+        let expected = [
+            "listening on http://127.0.0.1:8000",
+            "  admin's key  /srv/data/admin.key",
+            "  reference    http://127.0.0.1:8000/api/v1/docs",
+            "  try it, in another terminal:",
+            "    curl -s http://127.0.0.1:8000/api/v1/sessions -H \"Authorization: Bearer $(cat /srv/data/admin.key)\" \\",
+            "      -H 'Content-Type: application/json' -d '{\"template_id\": \"python-basic\"}'",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn one_that_listens_everywhere_is_asked_on_the_loopback() {
+        for (address, at) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("10.0.0.7:80", "10.0.0.7:80"),
+        ] {
+            assert_eq!(nearby(address.parse().unwrap()).to_string(), at);
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_given_is_not_shown() {
+        let variable = Origin::Environment("SANDBOX_API_KEY".to_owned());
+        let lines = banner(&served("127.0.0.1:1", None), &variable).join("\n");
+        assert!(lines.contains("that of SANDBOX_API_KEY"), "{lines}");
+        assert!(lines.contains("Bearer $SANDBOX_API_KEY\""), "{lines}");
+        let file = Origin::Environment("SANDBOX_API_KEY_FILE".to_owned());
+        let lines = banner(&served("127.0.0.1:1", None), &file).join("\n");
+        assert!(
+            lines.contains("$(cat \"$SANDBOX_API_KEY_FILE\")"),
+            "{lines}"
+        );
+    }
+
+    #[test]
+    fn a_path_is_quoted_where_it_must_be() {
+        assert_eq!(quoted("/srv/data-1/admin.key"), "/srv/data-1/admin.key");
+        assert_eq!(quoted("/srv/my data/it's"), "'/srv/my data/it'\\''s'");
     }
 }

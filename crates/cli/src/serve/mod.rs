@@ -24,7 +24,9 @@ use error::SettingError;
 use flags::Flags;
 use raw::Raw;
 
+pub(crate) use raw::Origin;
 pub(crate) use resolve::Resolved;
+pub(crate) use setting::Which;
 
 /// What is looked at beside the flags. In tests, something else than this process's own.
 pub(crate) struct Surroundings<'a> {

@@ -33,6 +33,14 @@ pub(crate) struct Resolved {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Resolved {
+    /// Where a setting comes from.
+    pub(crate) fn origin(&self, which: Which) -> Origin {
+        let shown = self.shown.iter().find(|shown| shown.which == which);
+        shown.map_or(Origin::Default, |shown| shown.origin.clone())
+    }
+}
+
 /// A setting as people may see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shown {

@@ -1,0 +1,128 @@
+//! What a server says when it starts, and when it cannot.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use sandbox_api_tests::{Options, Server, Storage, User};
+use serde_json::Value;
+
+fn server() -> Server {
+    Options::on(Storage::SqliteAndFiles).start()
+}
+
+/// What it says to people when it listens: the log is beside it, as JSON.
+#[track_caller]
+fn banner(server: &Server) -> Vec<String> {
+    const LINES: usize = 6;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let log = server.log();
+        let lines = log.lines().filter(|line| !line.starts_with('{'));
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        if lines.len() >= LINES {
+            return lines;
+        }
+        assert!(Instant::now() < deadline, "{log}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn refusal(output: &Output) -> String {
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_first_request_that_is_told_works_as_it_is_pasted() {
+    for user in [User::Root, User::Tester] {
+        let server = Options::on(Storage::SqliteAndFiles).by(user).start();
+        let lines = banner(&server);
+        let pasted: String = lines
+            .iter()
+            .skip(4)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert!(pasted.trim_start().starts_with("curl "), "{lines:?}");
+        let output = Command::new("bash").args(["-c", &pasted]).output().unwrap();
+        let session: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(session["status"], "running", "{session}");
+    }
+}
+
+#[test]
+fn it_says_where_its_key_and_its_reference_are() {
+    let server = server();
+    let lines = banner(&server);
+    let key = server.data().join("admin.key");
+    assert_eq!(lines[1], format!("  admin's key  {}", key.display()));
+    let reference = lines[2].split_whitespace().last().unwrap();
+    let path = reference
+        .split_once("//")
+        .unwrap()
+        .1
+        .split_once('/')
+        .unwrap()
+        .1;
+    let page = server
+        .stranger("GET", &format!("/{path}"))
+        .send()
+        .expect(200);
+    assert!(page.text().contains("<title>sandbox API</title>"));
+    let policy = page
+        .headers
+        .iter()
+        .find(|(name, _)| name == "content-security-policy");
+    assert!(
+        policy.unwrap().1.starts_with("default-src 'none';"),
+        "{policy:?}"
+    );
+    assert!(
+        !server.log().contains(server.admin()),
+        "the key is in the log"
+    );
+}
+
+#[test]
+fn a_second_server_on_the_same_data_is_told_what_to_do() {
+    let server = server();
+    let second = server.command().output().unwrap();
+    let expected = format!(
+        "error: another server uses the data directory {}\n\
+         hint: end that server, or choose another directory with --data and another address with --bind\n",
+        server.data().display()
+    );
+    assert_eq!(refusal(&second), expected);
+    assert_eq!(second.status.code(), Some(5));
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let server = server();
+    let address = server.address().to_string();
+    let elsewhere = server.base().join("elsewhere");
+    let second = Command::new(server.command().get_program())
+        .args(["serve", "--bind", &address, "--data"])
+        .arg(elsewhere)
+        .output()
+        .unwrap();
+    let said = refusal(&second);
+    assert!(
+        said.contains(&format!("error: cannot listen on {address}\n")),
+        "{said}"
+    );
+    let hint = "hint: something else listens there: end it, or choose another port with --bind\n";
+    assert!(said.ends_with(hint), "{said}");
+}
+
+#[test]
+fn an_interrupt_ends_it_well_and_leaves_nothing() {
+    let mut server = server();
+    server.session();
+    let processes = server.processes();
+    server.signal(Signal::INT);
+    let status = server.wait();
+    assert!(status.success(), "{status}: {}", server.log());
+    server.must_be_clean(&processes);
+}
