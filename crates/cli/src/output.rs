@@ -111,3 +111,16 @@ pub(crate) fn print_table(table: &Table) -> Result<(), Problem> {
     }
     Ok(out.finish()?)
 }
+
+/// Prints labels with one line or several each, and finishes. Those without a line are left out.
+pub(crate) fn print_fields(fields: &[(&str, Vec<String>)]) -> Result<(), Problem> {
+    let paint = Paint::stdout();
+    let mut out = Output::open();
+    for (label, values) in fields {
+        for (index, value) in values.iter().enumerate() {
+            let label = if index == 0 { *label } else { "" };
+            out.line(format!("{} {value}", paint.strong(&format!("{label:<12}"))))?;
+        }
+    }
+    Ok(out.finish()?)
+}

@@ -14,8 +14,7 @@ use crate::ages;
 use crate::command::create::shown;
 use crate::command::list::count_changes;
 use crate::ending::Ending;
-use crate::narration::Paint;
-use crate::output::{self, Output};
+use crate::output;
 use crate::refusals;
 use crate::report::{Problem, plain};
 use crate::status::{Status, last_used};
@@ -71,7 +70,7 @@ pub(crate) fn info(args: &Args) -> Result<Ending, Problem> {
     let info = look(&sandbox)?;
     match args.json {
         true => output::print_json(&info)?,
-        false => print(&info)?,
+        false => output::print_fields(&fields(&info))?,
     }
     Ok(Ending::DONE)
 }
@@ -121,19 +120,7 @@ fn environment(sandbox: &Sandbox) -> Vec<String> {
     variables
 }
 
-fn print(info: &Info) -> Result<(), Problem> {
-    let paint = Paint::stdout();
-    let mut out = Output::open();
-    for (label, values) in fields(info) {
-        for (index, value) in values.iter().enumerate() {
-            let label = if index == 0 { label } else { "" };
-            out.line(format!("{} {value}", paint.strong(&format!("{label:<12}"))))?;
-        }
-    }
-    Ok(out.finish()?)
-}
-
-/// Labels with one line or several; those without a line are left out.
+/// Labels with their lines.
 fn fields(info: &Info) -> Vec<(&'static str, Vec<String>)> {
     let now = Timestamp::now();
     let age = |at: Timestamp| format!("{} ({})", ages::local(at), ages::ago(at, now));
