@@ -32,7 +32,7 @@ complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "list" -d 'List sand
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "ls" -d 'List sandboxes, newest first'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "enter" -d 'Open an interactive shell in a sandbox'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "run" -d 'Run a command in a sandbox'
-complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "exec" -d 'Run a command in a sandbox'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "exec" -d 'Run a command in a sandbox, or code in a session of a server'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "diff" -d 'Show what changed in a sandbox'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "promote" -d 'Apply a sandbox\'s changes to its source'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "discard" -d 'Delete a sandbox and the changes in it'
@@ -48,6 +48,13 @@ complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "path" -d 'Print a h
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "history" -d 'Show every operation on every sandbox'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "gc" -d 'Clean up what nobody needs any more'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "serve" -d 'Serve sessions over HTTP'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "session" -d 'Make, look at and end sessions of a server'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "execution" -d 'Look at what was run in sessions, and end what runs'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "file" -d 'Put files into a session\'s workspace, and get them out'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "template" -d 'Make, look at and change what sessions are made from'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "key" -d 'Make, list and revoke a server\'s API keys'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "node" -d 'Look at the machines that sessions run on, and take one out of service'
+complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "health" -d 'Show how a server and its parts are'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "doctor" -d 'Show what this host offers, by trying it'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "version" -d 'Print the version'
 complete -c sandbox -n "__fish_sandbox_needs_command" -f -a "completions" -d 'Print a completion script for your shell'
@@ -141,21 +148,19 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand run" -l isolated-network
 complete -c sandbox -n "__fish_sandbox_using_subcommand run" -l host-network -d 'Use the host\'s network, where isolation is stored or configured'
 complete -c sandbox -n "__fish_sandbox_using_subcommand run" -l clean-env -d 'Pass none of the caller\'s variables but the essential ones'
 complete -c sandbox -n "__fish_sandbox_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l with-ports -d 'Forward a host-local TCP port to the same port inside; implies --isolated-network' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l allow-host -d 'Let it reach a host through the proxy: HOST, HOST:PORT, *.DOMAIN:PORT; implies --isolated-network' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l publish -d 'Let the host reach a server inside, such as 8080:3000; implies --isolated-network' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l memory -d 'Limit memory, swap included, such as 512M (\'none\' lifts a stored limit)' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l cpus -d 'Limit processors, such as 1.5' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l pids -d 'Limit processes and threads' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l size -d 'Limit the disk space of its changes, such as 2G' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l expose -d 'Show a host path inside that would be hidden, read-only unless it ends in \':rw\'' -r -F
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l hide -d 'Hide a host path' -r -F
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s e -l env -d 'Set a variable inside' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l isolation -d 'Which outer wall: \'landlock\' knowingly accepts a weaker one, for hosts without user namespaces' -r -f -a "namespaces\t''
-landlock\t''"
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l isolated-network -d 'Give it a network of its own, with loopback only'
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l host-network -d 'Use the host\'s network, where isolation is stored or configured'
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l clean-env -d 'Pass none of the caller\'s variables but the essential ones'
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s l -l language -d 'What it is written in [shell, or what the name of FILE says]' -r -f -a "python\t''
+javascript\t''
+shell\t''"
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s f -l file -d 'Read the code from this file' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s e -l event -d 'What it is given, as JSON; @FILE reads it from there, @- from stdin' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s t -l timeout -d 'How long it may take, 1 to 3600 seconds [30]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l idempotency-key -d 'With --json or --detach, what makes this safe to send again; one is made up without it' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l retry -d 'Run it again when it crashes, three times at most'
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s d -l detach -d 'Do not wait for it: print the execution\'s identifier'
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l json -d 'Print JSON: the result, or with --detach {"execution_id", "status", "submitted_at"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
 complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand diff" -l since -d 'Only what was modified since: 10m, 2h, 3d, 2026-01-31, \'2026-01-31 14:00\'' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand diff" -l stat -d 'Lines added and deleted per file'
@@ -246,6 +251,412 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l allowed-addres
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l check -d 'Tell what would be used and where each of it comes from, and start nothing'
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l json -d 'With --check, print JSON: {"settings": [{"setting", "value", "origin", "from"}], "warnings"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "create" -d 'Make a session'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "list" -d 'List sessions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "ls" -d 'List sessions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "get" -d 'Show everything about a session'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "delete" -d 'End sessions, with everything that runs in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "rm" -d 'End sessions, with everything that runs in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "renew" -d 'Let a session live for its time from now on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "pause" -d 'Stop everything in a session where it is'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "resume" -d 'Let a session that was paused go on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "fork" -d 'Make a session like another one, whose workspace starts as a copy of its'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "changes" -d 'Show what a session\'s workspace has that it did not start with'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "events" -d 'Show what happens to a session, as it happens'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and not __fish_seen_subcommand_from create list ls get delete rm renew pause resume fork changes events help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l timeout -d 'How long it lives, 60 to 3600 seconds [300]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l mode -d 'Whether the workspace is reattached by the next session of the same agent' -r -f -a "ephemeral\t'It ends when it is idle or expires'
+persistent\t'The next session of the same agent finds its workspace'"
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l agent -d 'Whose it is; a persistent one needs it' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -s e -l env -d 'Set a variable for its code; without a value, to the value it has here' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l env-file -d 'Set the variables in a file, a NAME=VALUE on each line' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l allow -d 'Let its code reach this host and port; implies --network' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l source -d 'Start from a copy of this directory of the server\'s, below a root that its configuration names' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l file -d 'Start with this text file of yours at PATH in the workspace; again for more' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l pool -d 'Whether it is to come from the warm pool' -r -f -a "prefer\t'If there is one'
+require\t'Or not at all'
+never\t'Not even if there is one'"
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l idempotency-key -d 'What makes this safe to send again; one is made up without it' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l cpu -d 'Processors, 0.5 to 4' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l memory -d 'Memory, 256Mi to 8Gi' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l disk -d 'Disk, 1Gi to 50Gi' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l max-processes -d 'Processes and threads at once, 32 to 1024' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l network -d 'Let its code reach the network: every public address, where no --allow says otherwise'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l json -d 'Print JSON: the session, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l status -d 'Only those that are creating, running, paused, completed, failed, timeout or terminated' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l template -d 'Only those made from this template' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l agent -d 'Only this agent\'s' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"sessions": [session], "total", "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l status -d 'Only those that are creating, running, paused, completed, failed, timeout or terminated' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l template -d 'Only those made from this template' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l agent -d 'Only this agent\'s' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"sessions": [session], "total", "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from get" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from get" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from get" -l json -d 'Print JSON: the session, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from get" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from delete" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from delete" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from delete" -l json -d 'Print JSON: {"message"} for each, on a line'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from delete" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from delete" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from rm" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from rm" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from rm" -l json -d 'Print JSON: {"message"} for each, on a line'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from rm" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from rm" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from renew" -l timeout -d 'How long, 60 to 3600 seconds; as before without it' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from renew" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from renew" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from renew" -l json -d 'Print JSON: the session, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from renew" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from renew" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from pause" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from pause" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from pause" -l json -d 'Print JSON: the session, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from pause" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from resume" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from resume" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from resume" -l json -d 'Print JSON: the session, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from resume" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from resume" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from fork" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from fork" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from fork" -l json -d 'Print JSON: the new session, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from fork" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from fork" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from changes" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from changes" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from changes" -l files -l name-only -d 'Changed paths with a letter: A added, M modified, D deleted, R renamed, P permissions, T type'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from changes" -l json -d 'Print JSON: {"changes": [change], "total", "diff", "not_in_diff", "truncated"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from changes" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from changes" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from events" -l after -d 'Only those after the event of this number' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from events" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from events" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from events" -l json -d 'Print JSON, a line for each: {"id", "event", "at", "detail"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from events" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from events" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "create" -d 'Make a session'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "list" -d 'List sessions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "get" -d 'Show everything about a session'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "delete" -d 'End sessions, with everything that runs in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "renew" -d 'Let a session live for its time from now on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "pause" -d 'Stop everything in a session where it is'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "resume" -d 'Let a session that was paused go on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "fork" -d 'Make a session like another one, whose workspace starts as a copy of its'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "changes" -d 'Show what a session\'s workspace has that it did not start with'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "events" -d 'Show what happens to a session, as it happens'
+complete -c sandbox -n "__fish_sandbox_using_subcommand session; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -f -a "list" -d 'List a session\'s executions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -f -a "ls" -d 'List a session\'s executions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -f -a "get" -d 'Show everything about an execution, its code and its event'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -f -a "status" -d 'Show where an execution is in its life'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -f -a "result" -d 'Show what became of an execution, as if it had just been run'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -f -a "cancel" -d 'End an execution, with everything that it started'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and not __fish_seen_subcommand_from list ls get status result cancel help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l status -d 'Only those that are pending, running, completed, failed, timeout, crashed or cancelled' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"executions": [status], "total", "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l status -d 'Only those that are pending, running, completed, failed, timeout, crashed or cancelled' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"executions": [status], "total", "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from get" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from get" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from get" -l json -d 'Print JSON: the execution, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from get" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from status" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from status" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from status" -l json -d 'Print JSON: the status, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from status" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from result" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from result" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from result" -s w -l wait -d 'Wait until it is over'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from result" -l json -d 'Print JSON: the result, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from result" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from result" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from cancel" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from cancel" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from cancel" -l json -d 'Print JSON: the status, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from cancel" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from cancel" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from help" -f -a "list" -d 'List a session\'s executions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from help" -f -a "get" -d 'Show everything about an execution, its code and its event'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from help" -f -a "status" -d 'Show where an execution is in its life'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from help" -f -a "result" -d 'Show what became of an execution, as if it had just been run'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from help" -f -a "cancel" -d 'End an execution, with everything that it started'
+complete -c sandbox -n "__fish_sandbox_using_subcommand execution; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "put" -d 'Put a file into a session\'s workspace'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "get" -d 'Get a file from a session\'s workspace'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "list" -d 'List a directory of a session\'s workspace, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "ls" -d 'List a directory of a session\'s workspace, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "remove" -d 'Remove files from a session\'s workspace, and directories with all that is in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "rm" -d 'Remove files from a session\'s workspace, and directories with all that is in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "archive" -d 'Get a directory of a session\'s workspace as a tar archive'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and not __fish_seen_subcommand_from put get list ls remove rm archive help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from put" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from put" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from put" -l json -d 'Print JSON: {"session_id", "path", "size"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from put" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from put" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from get" -l range -d 'Only these bytes: 0-1023, 1024- (from there on) or -100 (the last hundred)' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from get" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from get" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from get" -l json -d 'Print JSON: {"session_id", "path", "size", "file"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from get" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -l limit -d 'How many entries, 1 to 1000 [200]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"path", "files": [{"name", "kind", "size", "modified_at"}], "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -l limit -d 'How many entries, 1 to 1000 [200]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"path", "files": [{"name", "kind", "size", "modified_at"}], "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from remove" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from remove" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from remove" -l json -d 'Print JSON: {"session_id", "path"} for each, on a line'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from remove" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from rm" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from rm" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from rm" -l json -d 'Print JSON: {"session_id", "path"} for each, on a line'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from rm" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from rm" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from archive" -l path -d 'The directory in the workspace [all of it]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from archive" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from archive" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from archive" -l json -d 'Print JSON: {"session_id", "path", "size", "file"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from archive" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from archive" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from help" -f -a "put" -d 'Put a file into a session\'s workspace'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from help" -f -a "get" -d 'Get a file from a session\'s workspace'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from help" -f -a "list" -d 'List a directory of a session\'s workspace, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove files from a session\'s workspace, and directories with all that is in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from help" -f -a "archive" -d 'Get a directory of a session\'s workspace as a tar archive'
+complete -c sandbox -n "__fish_sandbox_using_subcommand file; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "create" -d 'Make a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "list" -d 'List templates, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "ls" -d 'List templates, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "get" -d 'Show everything about a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "update" -d 'Change a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "delete" -d 'Delete a template that no live session uses'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "rm" -d 'Delete a template that no live session uses'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "seed" -d 'Make the templates that every server starts with, where they are missing'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and not __fish_seen_subcommand_from create list ls get update delete rm seed help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l name -d 'What people call it; its identifier without it' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l image -d '\'host\', a directory of the server\'s with an unpacked root, or an image reference' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l base-image -d 'What the image was built from' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l runtime -d 'What its sessions run on: local, docker or kubernetes [local]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l package -d 'What must be there when a session starts, such as numpy or numpy==2.1; again for more' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l user -d 'As whom its code runs; only 1000:1000 is allowed' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l cpu -d 'Processors, 0.5 to 4' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l memory -d 'Memory, 256Mi to 8Gi' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l disk -d 'Disk, 1Gi to 50Gi' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l max-processes -d 'Processes and threads at once, 32 to 1024' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l privileged -d 'Ask for privileges; servers refuse that'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l inactive -d 'Let no sessions be made from it yet'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l json -d 'Print JSON: the template, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l include-inactive -d 'Those that sessions cannot be made from, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"templates": [template], "total", "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l cursor -d 'Where the page before this one ended, as it said' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l include-inactive -d 'Those that sessions cannot be made from, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"templates": [template], "total", "next_cursor"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from get" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from get" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from get" -l json -d 'Print JSON: the template, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from get" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l name -d 'What people call it' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l image -d '\'host\', a directory of the server\'s with an unpacked root, or an image reference' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l package -d 'What must be there when a session starts, instead of what was named before; again for more' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l user -d 'As whom its code runs; only 1000:1000 is allowed' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l cpu -d 'Processors, 0.5 to 4' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l memory -d 'Memory, 256Mi to 8Gi' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l disk -d 'Disk, 1Gi to 50Gi' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l max-processes -d 'Processes and threads at once, 32 to 1024' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l no-packages -d 'Nothing must be there when a session starts'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l privileged -d 'Ask for privileges; servers refuse that'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l active -d 'Let sessions be made from it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l inactive -d 'Let no more sessions be made from it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l json -d 'Print JSON: the template, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from update" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from delete" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from delete" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from delete" -l json -d 'Print JSON: {"id"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from delete" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from delete" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from rm" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from rm" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from rm" -l json -d 'Print JSON: {"id"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from rm" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from rm" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from seed" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from seed" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from seed" -l json -d 'Print JSON: {"created": [id], "existing": [id]}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from seed" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from seed" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from help" -f -a "create" -d 'Make a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from help" -f -a "list" -d 'List templates, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from help" -f -a "get" -d 'Show everything about a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from help" -f -a "update" -d 'Change a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from help" -f -a "delete" -d 'Delete a template that no live session uses'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from help" -f -a "seed" -d 'Make the templates that every server starts with, where they are missing'
+complete -c sandbox -n "__fish_sandbox_using_subcommand template; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -f -a "create" -d 'Make a key'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -f -a "list" -d 'List keys, newest first, revoked ones too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -f -a "ls" -d 'List keys, newest first, revoked ones too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -f -a "revoke" -d 'Make a key open nothing from now on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and not __fish_seen_subcommand_from create list ls revoke help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -l scope -d 'What it allows; each allows what the one before it does' -r -f -a "read\t'To look'
+operate\t'To make, use and end sessions'
+admin\t'Everything'"
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -s o -l output -d 'Write the key to this new file, which only you can read, and not to stdout' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -l json -d 'Print JSON: {"key_id", "name", "scope", "created_at", "revoked_at", "secret"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}]}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}]}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from revoke" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from revoke" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from revoke" -l json -d 'Print JSON: {"key_id"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from revoke" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from help" -f -a "create" -d 'Make a key'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from help" -f -a "list" -d 'List keys, newest first, revoked ones too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from help" -f -a "revoke" -d 'Make a key open nothing from now on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -f -a "list" -d 'List nodes, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -f -a "ls" -d 'List nodes, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -f -a "drain" -d 'Let a node take no new sessions; those it has go on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"nodes": [node], "total"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"nodes": [node], "total"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from drain" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from drain" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from drain" -l json -d 'Print JSON: the node, as the API has it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from drain" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from drain" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from help" -f -a "list" -d 'List nodes, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from help" -f -a "drain" -d 'Let a node take no new sessions; those it has go on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand health" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand health" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
+complete -c sandbox -n "__fish_sandbox_using_subcommand health" -l ready -d 'Only whether it takes requests'
+complete -c sandbox -n "__fish_sandbox_using_subcommand health" -l metrics -d 'What it measured, as Prometheus reads it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand health" -l json -d 'Print JSON: {"status", "version", "uptime_seconds", "components"}, or with --ready {"ready"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand health" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand health" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand doctor" -l json -d 'Print JSON: [{"feature", "works", "detail", "meaning", "fix", "required"}]'
 complete -c sandbox -n "__fish_sandbox_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand version" -l json -d 'Print JSON: {"version"}'
@@ -253,31 +664,70 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand version" -s h -l help -d
 complete -c sandbox -n "__fish_sandbox_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand __complete-names" -s h -l help -d 'Print help'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "create" -d 'Make a sandbox of a directory'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "try" -d 'Run a command on a copy of the current directory, look, then decide'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "list" -d 'List sandboxes, newest first'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "enter" -d 'Open an interactive shell in a sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "run" -d 'Run a command in a sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "diff" -d 'Show what changed in a sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "promote" -d 'Apply a sandbox\'s changes to its source'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "discard" -d 'Delete a sandbox and the changes in it'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "sync" -d 'Bring the source\'s changes into a sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "fork" -d 'Make a sandbox of a sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "snapshot" -d 'Save a checkpoint inside a sandbox, or list them'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "rollback" -d 'Take a sandbox back to a checkpoint'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "pause" -d 'Freeze the processes of a sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "resume" -d 'Let the processes of a paused sandbox go on'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "info" -d 'Show everything about a sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "path" -d 'Print a host path to a sandbox\'s files, where there is one'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "history" -d 'Show every operation on every sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "gc" -d 'Clean up what nobody needs any more'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "serve" -d 'Serve sessions over HTTP'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "doctor" -d 'Show what this host offers, by trying it'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "version" -d 'Print the version'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "completions" -d 'Print a completion script for your shell'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "man" -d 'Print the manual page, or write one for every command'
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "__complete-names"
-complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run diff promote discard sync fork snapshot rollback pause resume info path history gc serve doctor version completions man __complete-names help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "create" -d 'Make a sandbox of a directory'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "try" -d 'Run a command on a copy of the current directory, look, then decide'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "list" -d 'List sandboxes, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "enter" -d 'Open an interactive shell in a sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "run" -d 'Run a command in a sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "exec" -d 'Run a command in a sandbox, or code in a session of a server'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "diff" -d 'Show what changed in a sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "promote" -d 'Apply a sandbox\'s changes to its source'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "discard" -d 'Delete a sandbox and the changes in it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "sync" -d 'Bring the source\'s changes into a sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "fork" -d 'Make a sandbox of a sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "snapshot" -d 'Save a checkpoint inside a sandbox, or list them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "rollback" -d 'Take a sandbox back to a checkpoint'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "pause" -d 'Freeze the processes of a sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "resume" -d 'Let the processes of a paused sandbox go on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "info" -d 'Show everything about a sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "path" -d 'Print a host path to a sandbox\'s files, where there is one'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "history" -d 'Show every operation on every sandbox'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "gc" -d 'Clean up what nobody needs any more'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "serve" -d 'Serve sessions over HTTP'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "session" -d 'Make, look at and end sessions of a server'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "execution" -d 'Look at what was run in sessions, and end what runs'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "file" -d 'Put files into a session\'s workspace, and get them out'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "template" -d 'Make, look at and change what sessions are made from'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "key" -d 'Make, list and revoke a server\'s API keys'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "node" -d 'Look at the machines that sessions run on, and take one out of service'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "health" -d 'Show how a server and its parts are'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "doctor" -d 'Show what this host offers, by trying it'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "version" -d 'Print the version'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "completions" -d 'Print a completion script for your shell'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "man" -d 'Print the manual page, or write one for every command'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "__complete-names"
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "create" -d 'Make a session'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "list" -d 'List sessions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "get" -d 'Show everything about a session'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "delete" -d 'End sessions, with everything that runs in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "renew" -d 'Let a session live for its time from now on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "pause" -d 'Stop everything in a session where it is'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "resume" -d 'Let a session that was paused go on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "fork" -d 'Make a session like another one, whose workspace starts as a copy of its'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "changes" -d 'Show what a session\'s workspace has that it did not start with'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from session" -f -a "events" -d 'Show what happens to a session, as it happens'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from execution" -f -a "list" -d 'List a session\'s executions, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from execution" -f -a "get" -d 'Show everything about an execution, its code and its event'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from execution" -f -a "status" -d 'Show where an execution is in its life'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from execution" -f -a "result" -d 'Show what became of an execution, as if it had just been run'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from execution" -f -a "cancel" -d 'End an execution, with everything that it started'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from file" -f -a "put" -d 'Put a file into a session\'s workspace'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from file" -f -a "get" -d 'Get a file from a session\'s workspace'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from file" -f -a "list" -d 'List a directory of a session\'s workspace, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from file" -f -a "remove" -d 'Remove files from a session\'s workspace, and directories with all that is in them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from file" -f -a "archive" -d 'Get a directory of a session\'s workspace as a tar archive'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from template" -f -a "create" -d 'Make a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from template" -f -a "list" -d 'List templates, newest first'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from template" -f -a "get" -d 'Show everything about a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from template" -f -a "update" -d 'Change a template'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from template" -f -a "delete" -d 'Delete a template that no live session uses'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from template" -f -a "seed" -d 'Make the templates that every server starts with, where they are missing'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from key" -f -a "create" -d 'Make a key'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from key" -f -a "list" -d 'List keys, newest first, revoked ones too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from key" -f -a "revoke" -d 'Make a key open nothing from now on'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from node" -f -a "list" -d 'List nodes, by name'
+complete -c sandbox -n "__fish_sandbox_using_subcommand help; and __fish_seen_subcommand_from node" -f -a "drain" -d 'Let a node take no new sessions; those it has go on'
 
 function __sandbox_needs_name
     set -l words (commandline -opc)

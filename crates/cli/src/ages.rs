@@ -14,6 +14,19 @@ pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     format!("{number} {unit}{} ago", if number == 1 { "" } else { "s" })
 }
 
+/// How long until then, in the largest unit that fits: `now`, `in 5 min`, `in 2 hours`.
+pub(crate) fn until(then: Timestamp, now: Timestamp) -> String {
+    let seconds = then.as_second() - now.as_second();
+    let (number, unit) = match seconds {
+        ..=0 => return "now".to_owned(),
+        1..60 => return format!("in {seconds} s"),
+        60..3600 => return format!("in {} min", seconds / 60),
+        3600..86_400 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("in {number} {unit}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A moment in the local time zone: `2026-11-15 21:15:02`.
 pub(crate) fn local(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system())
@@ -111,6 +124,15 @@ mod tests {
             ("2027-01-01T00:00:00Z", "just now"),
         ] {
             assert_eq!(ago(at(then), now), told);
+        }
+        for (then, told) in [
+            ("2026-11-15T11:00:00Z", "now"),
+            ("2026-11-15T12:00:09Z", "in 9 s"),
+            ("2026-11-15T12:05:00Z", "in 5 min"),
+            ("2026-11-15T13:59:00Z", "in 1 hour"),
+            ("2026-11-17T12:00:00Z", "in 2 days"),
+        ] {
+            assert_eq!(until(at(then), now), told);
         }
     }
 }

@@ -13,6 +13,7 @@ mod ages;
 mod arguments;
 mod bridge;
 mod chooser;
+mod client;
 mod command;
 mod config;
 mod ending;

@@ -7,6 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::arguments::names_session;
 use crate::command::{Command, run, try_};
 use crate::isolation_options::{IsolationOptions, exposure, hidden, port, wall};
 
@@ -14,7 +15,8 @@ use crate::isolation_options::{IsolationOptions, exposure, hidden, port, wall};
 pub(crate) fn parse(arguments: &[OsString]) -> Option<Command> {
     let (command, rest) = arguments.split_first()?;
     match command.to_str()? {
-        "run" | "exec" => run(rest),
+        "run" => run(rest),
+        "exec" => run(rest).filter(|command| !is_for_a_session(command)),
         "try" => try_(rest),
         _ => None,
     }
@@ -29,6 +31,14 @@ fn run(arguments: &[OsString]) -> Option<Command> {
         words: words.to_vec(),
         isolation,
     }))
+}
+
+/// A session is a server's affair, and the whole parser's.
+fn is_for_a_session(command: &Command) -> bool {
+    match command {
+        Command::Run(args) => args.words.first().is_some_and(|word| names_session(word)),
+        _ => false,
+    }
 }
 
 fn try_(arguments: &[OsString]) -> Option<Command> {
@@ -176,6 +186,9 @@ mod tests {
         for line in [
             "run n true",
             "exec n true",
+            "exec -- n sess_0123456789abcdef",
+            "exec sess_0123456789abcde true",
+            "run sess_0123456789abcdef true",
             "run n -- true",
             "run n ls -l --help",
             "run n --isolated-network",
@@ -234,6 +247,10 @@ mod tests {
             "run --with-ports 0 n x",
             "run --with-ports 1,,2 n x",
             "try -y x",
+            "exec sess_0123456789abcdef true",
+            "exec --memory 1G sess_0123456789abcdef true",
+            "exec -- sess_0123456789abcdef true",
+            "exec --json n true",
         ] {
             assert!(parse(&words(line)).is_none(), "{line}");
         }
@@ -247,6 +264,8 @@ mod tests {
             "exec",
             "n",
             "x",
+            "sess_0123456789abcdef",
+            "--json",
             "--",
             "-",
             "-x",

@@ -10,7 +10,10 @@ use crate::report::{Problem, Refusal};
 /// printed and are no failure, everything else is a usage error.
 pub(crate) fn translate(error: &clap::Error, command: Option<&str>) -> Problem {
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+        // A noun without a verb: as without anything at all, we say what could be done.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        | ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion => {
             let text = match Paint::stdout().is_on() {
                 true => error.render().ansi().to_string(),
                 false => error.render().to_string(),

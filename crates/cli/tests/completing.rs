@@ -54,6 +54,9 @@ fn bash_completes_commands_flags_and_names() {
     assert_eq!(ask("sandbox enter "), "bold-fox-7\ncalm-otter-42\n");
     assert_eq!(ask("sandbox run ca"), "calm-otter-42\n");
     assert_eq!(ask("sandbox rm bold-fox-7 c"), "calm-otter-42\n");
+    assert_eq!(ask("sandbox exec ca"), "calm-otter-42\n");
+    assert_eq!(ask("sandbox session cre"), "create\n");
+    assert!(ask("sandbox session create --me").contains("--memory"));
     assert!(ask("sandbox diff --na").contains("--name-only"));
     assert!(!ask("sandbox promote --y").contains("otter"));
 }
@@ -105,6 +108,8 @@ print -r -- found"#
     ask("sandbox prom", "promote");
     ask("sandbox enter ca", "calm-otter-42");
     ask("sandbox run bo", "bold-fox-7");
+    ask("sandbox exec bo", "bold-fox-7");
+    ask("sandbox session chan", "changes");
     ask("sandbox rm bold-fox-7 ca", "calm-otter-42");
 }
 
@@ -121,7 +126,13 @@ fn manual_pages_are_written_for_every_command() {
     let stage = Stage::new();
     let pages = stage.path().join("man");
     stage.ok(["man", pages.to_str().unwrap()]);
-    for name in ["sandbox.1", "sandbox-try.1", "sandbox-promote.1"] {
+    for name in [
+        "sandbox.1",
+        "sandbox-try.1",
+        "sandbox-promote.1",
+        "sandbox-session.1",
+        "sandbox-session-create.1",
+    ] {
         let page = std::fs::read_to_string(pages.join(name)).unwrap();
         assert!(
             page.contains(".TH ") && page.contains("Examples:"),

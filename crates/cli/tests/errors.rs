@@ -250,6 +250,82 @@ fn running() {
 }
 
 #[test]
+fn servers() {
+    let mut album = Album::new();
+    let id = "sess_0123456789abcdef";
+    for arguments in [
+        &["session", "make"][..],
+        &["session", "get"],
+        &["session", "get", "sess_short"],
+        &["session", "create"],
+        &["session", "create", "python-basic", "--pool", "maybe"],
+        &["session", "list", "--status", "asleep"],
+        &["exec"],
+        &["exec", id],
+        &["exec", id, "--frobnicate", "true"],
+        &["exec", id, "--language", "perl", "print"],
+        &["exec", id, "true", "--event", "{"],
+        &["exec", "sess_short", "true"],
+        &["execution", "get", "exec_1"],
+        &["key", "create", "ci"],
+        &["health", "--ready", "--metrics"],
+    ] {
+        album.meet(arguments);
+    }
+    let with = |album: &mut Album, arguments: &[&str], variables: &[(&str, &str)]| {
+        album.title(
+            &variables
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
+        let mut command = album.stage.command(arguments);
+        // As root, it would look for the key of the machine's own server.
+        command.env("SANDBOX_DATA", "/nowhere");
+        command.envs(variables.iter().copied());
+        album.meet_command(arguments, command);
+    };
+    let list = ["session", "list"];
+    let nobody = ("SANDBOX_SERVER", "http://127.0.0.1:1");
+    let key = ("SANDBOX_API_KEY", "secret");
+    with(&mut album, &list, &[nobody]);
+    with(&mut album, &list, &[nobody, key]);
+    with(&mut album, &["exec", id, "true"], &[nobody, key]);
+    with(&mut album, &["health"], &[nobody]);
+    with(
+        &mut album,
+        &list,
+        &[key, ("SANDBOX_API_KEY_FILE", "/nowhere")],
+    );
+    with(&mut album, &list, &[("SANDBOX_API_KEY_FILE", "/nowhere")]);
+    with(&mut album, &list, &[("SANDBOX_API_KEY", "two words")]);
+    with(
+        &mut album,
+        &list,
+        &[key, ("SANDBOX_SERVER", "127.0.0.1:8000")],
+    );
+    with(
+        &mut album,
+        &list,
+        &[key, ("SANDBOX_SERVER", "http://ada:hunter2@example.com")],
+    );
+    with(
+        &mut album,
+        &list,
+        &[key, ("SANDBOX_SERVER", "http://example.com")],
+    );
+    with(&mut album, &["file", "get", id, "../x"], &[nobody, key]);
+    with(
+        &mut album,
+        &["session", "create", "python-basic", "--env", "NOWHERE"],
+        &[nobody, key],
+    );
+    with(&mut album, &["template", "update", "mine"], &[nobody, key]);
+    assert_album("servers", album);
+}
+
+#[test]
 fn deciding() {
     let mut album = Album::new();
     album.stage.boxed();

@@ -129,6 +129,17 @@ fn nothing_is_done_unasked_without_a_terminal() {
 }
 
 #[test]
+fn with_nothing_to_do_it_says_what_could_be_done() {
+    let stage = Stage::new();
+    let nothing: [&str; 0] = [];
+    assert!(stage.ok(nothing).contains("Usage: sandbox <COMMAND>"));
+    for noun in ["session", "execution", "file", "template", "key", "node"] {
+        let told = stage.ok([noun]);
+        assert!(told.contains(&format!("Usage: sandbox {noun}")), "{told}");
+    }
+}
+
+#[test]
 fn a_missing_home_is_told() {
     let stage = Stage::new();
     let mut command = stage.command(["list"]);

@@ -105,6 +105,9 @@ fn zsh(script: &str) -> String {
             line if line.starts_with("'::name -- The sandbox") => Some(":_sandbox_names'"),
             line if line.starts_with("'::name -- Only this") => Some(":_sandbox_names'"),
             line if line.starts_with("'*::names -- ") => Some(":_sandbox_names'"),
+            line if line.starts_with("':session -- The session; or a sandbox") => {
+                Some(":_sandbox_names'")
+            }
             _ => None,
         };
         lines.push(match action {

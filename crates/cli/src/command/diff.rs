@@ -97,7 +97,7 @@ fn parse_since(text: &str) -> Result<Timestamp, Refusal> {
 }
 
 /// `LETTER<tab>PATH`; of a rename, the old path and the new.
-fn file_line(change: &Change) -> String {
+pub(crate) fn file_line(change: &Change) -> String {
     let letter = change.kind.letter();
     match &change.kind {
         ChangeKind::Renamed { from, .. } => format!("{letter}\t{from}\t{}", change.path),

@@ -65,14 +65,22 @@ fn write_pages(directory: &Path) -> Result<(), Problem> {
 fn pages_of(mut command: clap::Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     command = command.disable_help_subcommand(true);
     command.build();
-    let mut pages = vec![("sandbox.1".to_owned(), page_of(command.clone())?)];
-    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-        pages.push((
-            format!("sandbox-{}.1", sub.get_name()),
-            page_of(sub.clone())?,
-        ));
-    }
+    let mut pages = Vec::new();
+    add_pages(&command, "sandbox", &mut pages)?;
     Ok(pages)
+}
+
+/// Adds the page of a command, and of everything below it.
+fn add_pages(
+    command: &clap::Command,
+    name: &str,
+    pages: &mut Vec<(String, Vec<u8>)>,
+) -> io::Result<()> {
+    pages.push((format!("{name}.1"), page_of(command.clone())?));
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        add_pages(sub, &format!("{name}-{}", sub.get_name()), pages)?;
+    }
+    Ok(())
 }
 
 fn page_of(command: clap::Command) -> io::Result<Vec<u8>> {
@@ -85,15 +93,16 @@ fn page_of(command: clap::Command) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
+    /// A command and those below it that are shown.
+    fn visible(command: &clap::Command) -> usize {
+        let below = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        1 + below.map(visible).sum::<usize>()
+    }
+
     #[test]
     fn every_command_has_a_page_with_its_examples() {
         let pages = pages_of(Arguments::command()).unwrap();
-        let commands = Arguments::command();
-        let visible = commands
-            .get_subcommands()
-            .filter(|sub| !sub.is_hide_set())
-            .count();
-        assert_eq!(pages.len(), visible + 1);
+        assert_eq!(pages.len(), visible(&Arguments::command()));
         for (name, page) in pages {
             let text = String::from_utf8(page).unwrap();
             assert!(text.contains("Examples:"), "{name}");

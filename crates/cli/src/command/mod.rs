@@ -1,4 +1,4 @@
-//! The commands: one file each.
+//! The commands: one file each, or one directory where a noun has many verbs.
 
 pub(crate) mod completions;
 pub(crate) mod create;
@@ -6,21 +6,30 @@ pub(crate) mod diff;
 pub(crate) mod discard;
 pub(crate) mod doctor;
 pub(crate) mod enter;
+pub(crate) mod exec;
+pub(crate) mod execution;
+pub(crate) mod file;
 pub(crate) mod fork;
 pub(crate) mod gc;
+pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod info;
+pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod node;
 pub(crate) mod path;
 pub(crate) mod pause;
 pub(crate) mod promote;
+pub(crate) mod resources;
 pub(crate) mod resume;
 pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod session;
 pub(crate) mod snapshot;
 pub(crate) mod sync;
+pub(crate) mod template;
 pub(crate) mod try_;
 pub(crate) mod version;
 
@@ -36,8 +45,8 @@ pub(crate) enum Command {
     #[command(visible_alias = "ls")]
     List(list::Args),
     Enter(enter::Args),
-    #[command(visible_alias = "exec")]
     Run(run::Args),
+    Exec(Box<exec::Args>),
     Diff(diff::Args),
     Promote(promote::Args),
     #[command(visible_alias = "rm")]
@@ -53,6 +62,13 @@ pub(crate) enum Command {
     History(history::Args),
     Gc(gc::Args),
     Serve(Box<serve::Args>),
+    Session(session::Args),
+    Execution(execution::Args),
+    File(file::Args),
+    Template(template::Args),
+    Key(key::Args),
+    Node(node::Args),
+    Health(health::Args),
     Doctor(doctor::Args),
     Version(version::Args),
     Completions(completions::Args),
@@ -70,6 +86,7 @@ impl Command {
             Command::List(args) => list::list(&args),
             Command::Enter(args) => enter::enter(&args),
             Command::Run(args) => run::run(&args),
+            Command::Exec(args) => exec::exec(&args),
             Command::Diff(args) => diff::diff(&args),
             Command::Promote(args) => promote::promote(&args),
             Command::Discard(args) => discard::discard(&args),
@@ -84,6 +101,13 @@ impl Command {
             Command::History(args) => history::history(&args),
             Command::Gc(args) => gc::gc(&args),
             Command::Serve(args) => serve::serve(&args),
+            Command::Session(args) => session::session(&args),
+            Command::Execution(args) => execution::execution(&args),
+            Command::File(args) => file::file(&args),
+            Command::Template(args) => template::template(&args),
+            Command::Key(args) => key::key(&args),
+            Command::Node(args) => node::node(&args),
+            Command::Health(args) => health::health(&args),
             Command::Doctor(args) => doctor::doctor(&args),
             Command::Version(args) => version::version(&args),
             Command::Completions(args) => completions::completions(&args),
