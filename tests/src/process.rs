@@ -110,6 +110,19 @@ impl Running {
         Running::of(child)
     }
 
+    /// Starts `command` with nothing on its standard input, and writing what it prints to `stdout`.
+    #[track_caller]
+    pub fn start_into(command: &mut Command, stdout: impl Into<Stdio>) -> Running {
+        command
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(Stdio::piped());
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        Running::of(child)
+    }
+
     fn of(mut child: Child) -> Running {
         let lines = child.stdout.take().map_or_else(|| channel().1, reader);
         let stderr = child.stderr.take().map_or_else(|| channel().1, reader);

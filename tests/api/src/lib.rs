@@ -6,6 +6,7 @@
 //! nothing.
 
 mod client;
+mod command_line;
 mod events;
 mod http;
 mod leftovers;
@@ -15,6 +16,7 @@ mod server;
 mod storage;
 
 pub use client::{Form, id_of, is_time, like};
+pub use command_line::{beside, pipe, rows, sandbox};
 pub use events::{Event, Events};
 pub use http::{Answer, Call, Opened};
 pub use patience::{eventually, pause};
