@@ -1,14 +1,9 @@
 //! How a server says that it is well, and that it is not.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::time::{Duration, Instant};
-
-use sandbox_api_tests::{Options, Storage};
+use sandbox_api_tests::{Options, Storage, eventually};
 use sandbox_test_servers::Database;
 use serde_json::Value;
-
-/// How long a server may take to find its database again.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_server_without_its_database_is_not_ready_until_it_is_back() {
@@ -28,11 +23,7 @@ fn a_server_without_its_database_is_not_ready_until_it_is_back() {
     assert_eq!(health["components"]["object_store"]["status"], "healthy");
 
     database.restart();
-    let deadline = Instant::now() + PATIENCE;
-    while ready().status != 200 {
-        assert!(Instant::now() < deadline, "{}", server.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually("it is ready again", || (ready().status == 200).then_some(()));
     let health: Value = server.stranger("GET", "/health").send().json(200);
     assert_eq!(health["status"], "healthy");
 }

@@ -2,10 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use sandbox_api_tests::{Options, Server, Storage, User};
+use sandbox_api_tests::{Options, Server, Storage, User, eventually};
 use serde_json::Value;
 
 fn server() -> Server {
@@ -16,17 +15,12 @@ fn server() -> Server {
 #[track_caller]
 fn banner(server: &Server) -> Vec<String> {
     const LINES: usize = 6;
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
+    eventually("it says where it is", || {
         let log = server.log();
         let lines = log.lines().filter(|line| !line.starts_with('{'));
         let lines: Vec<String> = lines.map(str::to_owned).collect();
-        if lines.len() >= LINES {
-            return lines;
-        }
-        assert!(Instant::now() < deadline, "{log}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        (lines.len() >= LINES).then_some(lines)
+    })
 }
 
 fn refusal(output: &Output) -> String {

@@ -17,6 +17,7 @@ use crate::state::App;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditRecord)]
 pub(crate) struct AuditView {
+    /// When.
     #[schema(format = DateTime)]
     at: String,
     /// With which key; none when the server did it by itself.
@@ -44,10 +45,13 @@ pub(crate) struct AuditList {
     next_cursor: Option<String>,
 }
 
-/// What was changed and by whom, newest first.
-#[utoipa::path(get, path = "/audit", tag = "audit", params(Paging),
-    responses((status = 200, body = AuditList), (status = 400, body = ErrorView), (status = 401, body = ErrorView),
-        (status = 403, body = ErrorView)))]
+/// Lists what was changed and by whom, newest first.
+///
+/// Every change leaves a record: those that somebody asked for, and those that the server made by itself.
+#[utoipa::path(get, path = "/audit", tag = "audit", operation_id = "list_audit_records",
+    security(("api_key" = ["admin"])), params(Paging),
+    responses((status = 200, body = AuditList, description = "A page of them"),
+        (status = 400, body = ErrorView, description = "The page is not one")))]
 pub(crate) async fn list(
     State(app): State<App>,
     _: Admin,

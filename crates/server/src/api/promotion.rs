@@ -9,6 +9,7 @@ use sandbox_runtime::{Extent, Promote, Promotion, Resolve};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::words::SessionPath;
 use crate::authentication::Operator;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
@@ -61,11 +62,16 @@ pub(crate) struct PromotionView {
 /// Applies what a session changed to the directory that its workspace is a copy of.
 ///
 /// All of it or nothing, and never over what was changed there meanwhile unless `resolve` says so. Only where the
-/// operator allows it.
-#[utoipa::path(post, path = "/sessions/{session_id}/promote", tag = "sessions",
-    params(("session_id" = String, Path)), request_body = PromoteRequest,
-    responses((status = 200, body = PromotionView), (status = 400, body = ErrorView), (status = 403, body = ErrorView),
-        (status = 404, body = ErrorView), (status = 409, body = ErrorView), (status = 503, body = ErrorView)))]
+/// operator allows it. The session's processes are ended for it, and are back with its next use.
+#[utoipa::path(post, path = "/sessions/{session_id}/promote", tag = "sessions", operation_id = "promote_session",
+    security(("api_key" = ["operate"])),
+    params(SessionPath), request_body = PromoteRequest,
+    responses((status = 200, body = PromotionView, description = "It was done, or would be"),
+        (status = 400, body = ErrorView, description = "A path is not one in the workspace"),
+        (status = 403, body = ErrorView, description = "The operator does not allow it"),
+        (status = 404, body = ErrorView),
+        (status = 409, body = ErrorView,
+            description = "Something runs in it, it started from nothing, or both sides changed")))]
 pub(crate) async fn promote(
     State(app): State<App>,
     Operator(caller): Operator,
