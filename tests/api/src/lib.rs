@@ -8,6 +8,7 @@
 mod client;
 mod command_line;
 mod events;
+pub mod guide;
 mod http;
 mod leftovers;
 mod patience;
