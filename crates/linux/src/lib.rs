@@ -12,6 +12,7 @@ pub mod clone;
 pub mod exec;
 pub mod hold;
 pub mod identity;
+pub mod inherited;
 pub mod landlock;
 pub mod message;
 pub mod mount;

@@ -19,6 +19,18 @@ pub fn filter() -> Vec<Instruction> {
     program::assemble(tables::ARCHITECTURE, &tables::verdicts())
 }
 
+/// The same for code that has the user of whoever runs it and of others: it cannot change what they may use.
+/// The kernel lets everybody do that to their own processes, and whoever may use no time is killed.
+pub fn filter_among_equals() -> Vec<Instruction> {
+    let mut verdicts = tables::verdicts();
+    verdicts.push((
+        libc::SYS_prlimit64 as u32,
+        tables::Verdict::FailOnBits(0, u32::MAX),
+    ));
+    verdicts.sort_by_key(|(call, _)| *call);
+    program::assemble(tables::ARCHITECTURE, &verdicts)
+}
+
 /// Puts the filter on the calling thread, for good and for everything it starts. Needs
 /// no-new-privileges set.
 pub fn attach(filter: &[Instruction]) -> io::Result<()> {
@@ -209,6 +221,21 @@ mod tests {
             verdict(libc::SYS_socketpair, &[libc::AF_TIPC as u64]),
             EAFNOSUPPORT
         );
+    }
+
+    #[test]
+    fn among_equals_nobody_limits_another() {
+        let verdict = |pid: u64| {
+            let call = Call {
+                number: libc::SYS_prlimit64 as u32,
+                architecture: tables::ARCHITECTURE,
+                arguments: [pid, 0, 0, 0, 0, 0],
+            };
+            run(&filter_among_equals(), &call).result
+        };
+        assert_eq!((verdict(0), verdict(1)), (ALLOW, EPERM));
+        assert_eq!(super::tests::verdict(libc::SYS_prlimit64, &[1]), ALLOW);
+        assert_eq!(super::tests::verdict(libc::SYS_prlimit64, &[0]), ALLOW);
     }
 
     #[test]
