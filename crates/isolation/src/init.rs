@@ -210,7 +210,7 @@ fn end_orphans() {
 }
 
 /// Dies with the launcher, even if the launcher was gone before this could be asked for.
-fn lifeline(control: &OwnedFd) -> io::Result<()> {
+pub(crate) fn lifeline(control: &OwnedFd) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     if message::abandoned(control) {
         leave(1);
@@ -279,7 +279,7 @@ fn open_apart(size: terminal::Size) -> io::Result<terminal::Terminal> {
 }
 
 /// The command's process, before it becomes the command.
-struct Forked {
+pub(crate) struct Forked {
     child: Child,
     channel: OwnedFd,
     /// It is in a new user namespace, which has no maps yet.
@@ -287,7 +287,7 @@ struct Forked {
 }
 
 impl Forked {
-    fn new(prepared: &Prepared, namespaces: Namespaces) -> Result<Forked, Failed> {
+    pub(crate) fn new(prepared: &Prepared, namespaces: Namespaces) -> Result<Forked, Failed> {
         let (ours, theirs) = message::pair().map_err(Step::Fork.failed())?;
         let child = clone(namespaces, Parent::Caller, ours, || {
             let Err(failed) = become_it(prepared, theirs.as_fd());
@@ -308,7 +308,7 @@ impl Forked {
     /// While it does, no link in its `/proc` can be followed: the process is still this program
     /// then, and a command, or the interpreter it names, that is a link to `/proc/self/exe` would
     /// be this program's own file on the host, by a mount that was never sealed (CVE-2019-5736).
-    fn start(
+    pub(crate) fn start(
         self,
         word: &[u8],
         descriptors: &[BorrowedFd<'_>],
@@ -413,7 +413,7 @@ fn hand_out(door: &OwnedFd) -> bool {
     }
 }
 
-fn ended(status: WaitStatus) -> Status {
+pub(crate) fn ended(status: WaitStatus) -> Status {
     match (status.exit_status(), status.terminating_signal()) {
         (_, Some(signal)) => Status::Signalled(signal),
         (code, None) => Status::Exited(code.unwrap_or(0)),

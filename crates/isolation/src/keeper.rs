@@ -44,7 +44,11 @@ use crate::runs::{LiveRun, Record, Runs};
 use crate::scratch::{self, Leftovers};
 use crate::step::{Failed, Step};
 
+mod bare;
+
 pub use crate::kills::Kills;
+use bare::{Bare, Orphanage};
+pub use bare::{keep_bare, shows};
 
 /// What an inner sandbox has of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +97,8 @@ pub struct Keeper {
     /// Where inner sandboxes are held to a limit that the keeper is not.
     entrance: Rc<Entrance>,
     tally: Option<Tally>,
+    /// There are no namespaces.
+    bare: Option<Bare>,
 }
 
 /// An inner sandbox that waits for its command.
@@ -110,6 +116,8 @@ pub struct Inner {
     command: Vec<OsString>,
     /// How it is held.
     entrance: Rc<Entrance>,
+    /// Where what it leaves goes, when it has no namespaces that end with it.
+    orphanage: Option<Orphanage>,
 }
 
 /// What became of it.
@@ -397,6 +405,7 @@ impl Keeper {
             inner,
             entrance: Rc::new(entrance),
             tally: None,
+            bare: None,
         }
     }
 
@@ -410,6 +419,9 @@ impl Keeper {
 
     /// Begins to make an inner sandbox; it goes on by itself.
     pub fn prepare(&self) -> Result<Ready, LaunchError> {
+        if let Some(bare) = &self.bare {
+            return bare.prepare(&self.inner.prepared, &self.entrance);
+        }
         let (ours, theirs) = message::pair().map_err(step("make a socket pair"))?;
         let mut namespaces = Namespaces::NEWNS | Namespaces::NEWPID | Namespaces::NEWIPC;
         if self.inner.network.is_some() {
@@ -433,6 +445,7 @@ impl Keeper {
             control,
             command: Vec::new(),
             entrance: self.entrance.clone(),
+            orphanage: None,
         };
         Ok(Ready { inner })
     }
@@ -522,7 +535,10 @@ impl Inner {
 
     /// Kills everything in it.
     pub fn kill(&self) {
-        self.init.kill();
+        match &self.orphanage {
+            Some(orphanage) => orphanage.close(&self.control),
+            None => self.init.kill(),
+        }
     }
 
     /// Becomes readable when everything in it is gone and the kernel has cleaned up.
@@ -533,7 +549,7 @@ impl Inner {
     /// Kills everything in it and waits until it is gone: what it has used.
     pub fn end(self) -> io::Result<Usage> {
         self.entrance.unthrottled(|| {
-            self.init.kill();
+            self.kill();
             usage::of_ended(&self.init)
         })
     }
@@ -547,7 +563,7 @@ impl Drop for Inner {
             return;
         }
         self.entrance.unthrottled(|| {
-            self.init.kill();
+            self.kill();
             let _ = self.init.wait();
         });
     }

@@ -163,7 +163,7 @@ fn open_up(directory: &Path) {
     let _ = rustix::fs::chmod(directory, Mode::RWXU);
 }
 
-fn remove_all(directory: &Path) {
+pub(crate) fn remove_all(directory: &Path) {
     open_up(directory);
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries {

@@ -27,13 +27,13 @@ use crate::scratch::Leftovers;
 use crate::wait::{Parts, Run};
 
 /// Top directories that may be read; everything else of the host is not there.
-const READABLE: [&str; 12] = [
+pub(crate) const READABLE: [&str; 12] = [
     "/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sbin", "/sys",
     "/usr",
 ];
 
 /// Devices that may be written to.
-const DEVICES: [&str; 5] = [
+pub(crate) const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",

@@ -23,7 +23,9 @@ fn a_server_without_its_database_is_not_ready_until_it_is_back() {
     assert_eq!(health["components"]["object_store"]["status"], "healthy");
 
     database.restart();
-    eventually("it is ready again", || (ready().status == 200).then_some(()));
+    eventually("it is ready again", || {
+        (ready().status == 200).then_some(())
+    });
     let health: Value = server.stranger("GET", "/health").send().json(200);
     assert_eq!(health["status"], "healthy");
 }
