@@ -1,0 +1,222 @@
+//! Bringing reports to the control plane.
+//!
+//! One at a time, the newest first, and each until it is taken or refused. One that has to wait goes behind
+//! the others, and everything waits a little longer each time that nobody takes anything.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandbox_model::ExecutionId;
+use tokio::sync::Notify;
+
+use crate::content;
+use crate::control_plane::{ControlPlane, Telling, Verdict};
+use crate::journal;
+use crate::random;
+use crate::report::Part;
+use crate::spool::{Entry, Spool};
+
+/// How long a report may be on its way.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long to wait before something is told again, at first and at most: a control plane that is back holds
+/// what it does not hear of for lost after fifteen seconds.
+const SHORTEST: Duration = Duration::from_millis(250);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Whoever brings them.
+#[derive(Debug)]
+pub(crate) struct Courier {
+    control_plane: Rc<ControlPlane>,
+    spool: Arc<Spool>,
+    pending: RefCell<VecDeque<ExecutionId>>,
+    /// There is a new one.
+    more: Notify,
+    /// One is gone.
+    fewer: Notify,
+}
+
+/// How long to wait before the next attempt.
+#[derive(Debug)]
+pub(crate) struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff(SHORTEST)
+    }
+}
+
+impl Backoff {
+    /// Twice as long each time, and not for everybody the same: many executors lose a control plane at the
+    /// same moment.
+    pub(crate) fn next(&mut self) -> Duration {
+        let [chance] = random::numbers();
+        let whole = self.0;
+        self.0 = (whole * 2).min(LONGEST);
+        whole / 2 + whole.mul_f64(f64::from(chance) / f64::from(u16::MAX) / 2.0)
+    }
+}
+
+impl Courier {
+    /// One with these to bring at first.
+    pub(crate) fn new(
+        control_plane: Rc<ControlPlane>,
+        spool: Arc<Spool>,
+        pending: Vec<ExecutionId>,
+    ) -> Courier {
+        Courier {
+            control_plane,
+            spool,
+            pending: RefCell::new(pending.into()),
+            more: Notify::new(),
+            fewer: Notify::new(),
+        }
+    }
+
+    /// One more: its report is in the spool.
+    pub(crate) fn bring(&self, id: ExecutionId) {
+        self.pending.borrow_mut().push_front(id);
+        self.more.notify_one();
+    }
+
+    /// How many are still to be brought.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.borrow().len()
+    }
+
+    /// Waits until there is none.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let fewer = self.fewer.notified();
+            if self.pending() == 0 {
+                return;
+            }
+            fewer.await;
+        }
+    }
+
+    /// Brings them, for ever.
+    pub(crate) async fn work(self: Rc<Courier>) {
+        let mut backoff = Backoff::default();
+        loop {
+            let next = self.pending.borrow().front().cloned();
+            let Some(id) = next else {
+                self.more.notified().await;
+                continue;
+            };
+            match self.deliver(&id).await {
+                None => {
+                    self.pending.borrow_mut().retain(|other| *other != id);
+                    self.fewer.notify_waiters();
+                    backoff = Backoff::default();
+                }
+                Some(reason) => {
+                    let wait = backoff.next();
+                    let message = format!("the result of {id} waits: {reason}");
+                    let seconds = wait.as_secs_f64();
+                    journal::warn(
+                        message,
+                        &[("execution_id", &id), ("wait_seconds", &seconds)],
+                    );
+                    self.put_off(&id);
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => {}
+                        () = self.more.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn put_off(&self, id: &ExecutionId) {
+        let mut pending = self.pending.borrow_mut();
+        pending.retain(|other| other != id);
+        pending.push_back(id.clone());
+    }
+
+    /// Brings one; a reason where it has to be brought again.
+    async fn deliver(&self, id: &ExecutionId) -> Option<String> {
+        let entry = self.beside(id, |spool, id| spool.entry(id)).await;
+        match entry {
+            Ok(Some(entry)) => {
+                if let Err(reason) = self.tell(id, entry).await {
+                    return Some(reason);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let message = format!("the result of {id} cannot be read: {error}");
+                journal::error(message, &[("execution_id", id)]);
+                return None;
+            }
+        }
+        if let Err(error) = self.beside(id, |spool, id| spool.settle(id)).await {
+            // Then it is told once more by whoever starts next, in the same words.
+            let message = format!("it cannot be kept that the result of {id} was told: {error}");
+            journal::error(message, &[("execution_id", id)]);
+        }
+        None
+    }
+
+    async fn tell(&self, id: &ExecutionId, entry: Entry) -> Result<(), String> {
+        for (part, at, length) in entry.parts {
+            let what = part.as_str();
+            let telling = Telling {
+                to: format!("/executions/{id}/{what}"),
+                content: content::of_file(entry.file.clone(), at, length),
+                request_id: Some(&entry.request_id),
+                key: (part == Part::Result).then(|| format!("{id}_result")),
+                patience: PATIENCE,
+            };
+            let fields: journal::Fields<'_> =
+                &[("execution_id", id), ("request_id", &entry.request_id)];
+            match self.control_plane.tell(telling).await {
+                Verdict::Taken if part == Part::Result => {
+                    journal::info(format!("the control plane has the result of {id}"), fields);
+                }
+                Verdict::Taken => {}
+                Verdict::Refused { status, reason } => {
+                    let message =
+                        format!("the control plane refuses the {what} of {id}: {status}: {reason}");
+                    journal::error(message, fields);
+                }
+                Verdict::Later(reason) => return Err(reason),
+            }
+        }
+        Ok(())
+    }
+
+    async fn beside<T: Send + 'static>(
+        &self,
+        id: &ExecutionId,
+        work: impl FnOnce(&Spool, &ExecutionId) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let (spool, id) = (self.spool.clone(), id.clone());
+        beside(move || work(&spool, &id)).await
+    }
+}
+
+/// Does what waits for the disk, and lets everybody else go on.
+pub(crate) async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(io::Error::other).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_stay_within_bounds() {
+        let mut backoff = Backoff::default();
+        let waits: Vec<_> = (0..20).map(|_| backoff.next()).collect();
+        assert!(waits[0] >= SHORTEST / 2 && waits[0] <= SHORTEST);
+        assert!(waits[19] >= LONGEST / 2 && waits[19] <= LONGEST);
+    }
+}
