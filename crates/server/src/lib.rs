@@ -9,6 +9,8 @@ mod api;
 mod authentication;
 mod body;
 mod cors;
+#[cfg(test)]
+mod documents;
 mod error;
 mod forwarding;
 mod idempotency;

@@ -62,4 +62,6 @@ pub(crate) fn settle(
 }
 
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod tests;
