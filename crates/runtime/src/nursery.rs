@@ -169,6 +169,8 @@ impl Nursery {
             let run = || -> io::Result<()> {
                 close_others(&[theirs.as_fd()])?;
                 origin::forget()?;
+                // An interrupt at the server's terminal is the server's, which sees through what runs.
+                rustix::process::setsid()?;
                 let mut ground = Ground::take(&ground_of(rustix::process::getpid()), user);
                 ground.enter();
                 if let Some(user) = user {

@@ -3,9 +3,9 @@
 
 use std::process::{Command, Output};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, getpgid};
 use sandbox_api_tests::{Options, Server, Storage, User, eventually};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn server() -> Server {
     Options::on(Storage::SqliteAndFiles).start()
@@ -119,4 +119,21 @@ fn an_interrupt_ends_it_well_and_leaves_nothing() {
     let status = server.wait();
     assert!(status.success(), "{status}: {}", server.log());
     server.must_be_clean(&processes);
+}
+
+#[test]
+fn an_interrupt_at_the_terminal_reaches_the_server_alone() {
+    let server = server();
+    let session = server.session();
+    let code = json!({ "language": "shell", "code": "echo here > started; until [ -e go ]; do sleep 0.01; done" });
+    server.submit(&session, code);
+    server.until_file(&session, "started");
+    // A terminal sends it to everybody in the group; so that what runs can be seen through, that is nobody else.
+    let group = |pid| getpgid(Some(pid)).unwrap();
+    let (own, processes) = (group(server.pid()), server.processes());
+    assert!(processes.len() > 3, "{processes:?}");
+    for pid in processes {
+        assert!(pid == server.pid() || group(pid) != own, "{pid:?}");
+    }
+    server.upload(&session, "go", b"").expect(201);
 }
