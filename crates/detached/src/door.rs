@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use sandbox_executor::protocol::Ask;
 use sandbox_model::runtime::Walls;
 use sandbox_model::{RequestId, SessionId};
 use sandbox_runtime::Line;
@@ -37,6 +38,9 @@ const MOST_CONNECTIONS: usize = 128;
 
 /// How long a request may take to say what it wants.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the process that runs code may take to say that it is there.
+const LIVELINESS: Duration = Duration::from_secs(5);
 
 /// How much of one may be unread.
 const LONGEST_HEAD: usize = 64 << 10;
@@ -120,7 +124,7 @@ impl Door {
         let (head, body) = request.into_parts();
         let line = &self.line;
         match route {
-            Route::Health => Ok(self.health()),
+            Route::Health => self.health().await,
             Route::Execute => {
                 let execution = request::execution(&head.headers, body).await?;
                 let accepted =
@@ -153,7 +157,9 @@ impl Door {
         }
     }
 
-    fn health(&self) -> Response<Content> {
+    async fn health(&self) -> Result<Response<Content>, Refused> {
+        let ping = tokio::time::timeout(LIVELINESS, self.line.ask(Ask::Ping)).await;
+        ping.map_err(|_| Refused::unavailable("the process that runs code does not answer"))??;
         let health = Health {
             status: "healthy",
             session_id: &self.session,
@@ -161,7 +167,7 @@ impl Door {
             executions_running: self.executions.running(),
             results_pending: self.courier.pending(),
         };
-        answer::json(StatusCode::OK, &health)
+        Ok(answer::json(StatusCode::OK, &health))
     }
 }
 

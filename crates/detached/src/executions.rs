@@ -175,17 +175,30 @@ impl Executions {
             Begun::Known => return Err(NotBegun::Known),
         }
         let id = request.execution_id.clone();
-        let reason = match self.draining.get() {
-            true => NotBegun::Draining,
-            false => match self.line.begin(request).await {
-                Ok(course) => return Ok(course),
-                Err(error) => NotBegun::Line(error),
-            },
-        };
+        if self.draining.get() {
+            self.forget(id).await?;
+            return Err(NotBegun::Draining);
+        }
+        match self.line.begin(request).await {
+            Ok(course) => Ok(course),
+            Err(error @ LineError::Refused(_)) => {
+                self.forget(id).await?;
+                Err(NotBegun::Line(error))
+            }
+            Err(error) => {
+                // It may have begun: it is not to run a second time.
+                let outcome = Arc::new(crashed(&id, chain(&error)));
+                self.keep(&outcome).await.map_err(NotBegun::Unkept)?;
+                self.courier.bring(id);
+                Err(NotBegun::Line(error))
+            }
+        }
+    }
+
+    async fn forget(&self, id: ExecutionId) -> Result<(), NotBegun> {
         let spool = self.spool.clone();
         let forgotten = beside(move || spool.forget(&id)).await;
-        forgotten.map_err(NotBegun::Unkept)?;
-        Err(reason)
+        forgotten.map_err(NotBegun::Unkept)
     }
 
     /// Ends one.

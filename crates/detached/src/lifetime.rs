@@ -253,14 +253,37 @@ impl Life {
     }
 
     async fn tell(&self, what: &str, value: &impl Serialize, patience: Duration) -> Verdict {
-        let telling = Telling {
-            to: format!("/sessions/{}/{what}", self.session),
-            content: content::of_json(value),
-            request_id: None,
-            key: None,
-            patience,
-        };
+        let telling = of_session(&self.session, what, value, patience);
         self.control_plane.tell(telling).await
+    }
+}
+
+/// Says of one that could not begin that it ended, with this status.
+pub(crate) async fn stillborn(arguments: &Arguments, token: Token, exit_code: i32) {
+    let exited = Exited {
+        exit_code,
+        exited_at: Timestamp::now(),
+        exit_reason: "error",
+    };
+    let telling = of_session(&arguments.session, "container_exited", &exited, PATIENCE);
+    let control_plane = ControlPlane::new(arguments.control.clone(), Rc::new(token));
+    // It ends anyway, and says why to whoever started it.
+    control_plane.tell(telling).await;
+}
+
+/// Something to be told of the session.
+fn of_session(
+    session: &SessionId,
+    what: &str,
+    value: &impl Serialize,
+    patience: Duration,
+) -> Telling<'static> {
+    Telling {
+        to: format!("/sessions/{session}/{what}"),
+        content: content::of_json(value),
+        request_id: None,
+        key: None,
+        patience,
     }
 }
 

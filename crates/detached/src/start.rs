@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::arguments::Arguments;
 use crate::lifetime::{self, LifetimeError};
-use crate::raise::{self, RaiseError};
+use crate::raise::{self, RaiseError, Raised};
 use crate::state::{State, StateError};
 use crate::token::{Source, TokenError};
 
@@ -55,22 +55,38 @@ impl Failure for StartError {
     }
 }
 
-/// Runs until it is told to end.
+/// Runs until it is told to end. Where it cannot even begin to, the control plane is told that it ended.
 pub(crate) fn start(arguments: Arguments) -> Result<(), StartError> {
     let source = Source::take(arguments.token)?;
-    let state = State::open(&arguments)?;
-    let raised = raise::raise(&arguments, &state)?;
+    let begun = begin(&arguments);
     conceal().map_err(StartError::Conceal)?;
     let token = source.read()?;
     let runtime = tokio::runtime::Builder::new_current_thread();
     // Files are written and read beside: one that takes long must not silence a heartbeat.
-    let runtime = { runtime }.enable_all().max_blocking_threads(4).build();
+    let runtime = { runtime }.enable_all().max_blocking_threads(16).build();
     let runtime = runtime.map_err(StartError::Runtime)?;
-    let life = lifetime::live(arguments, &state, raised, token);
-    let outcome = tokio::task::LocalSet::new().block_on(&runtime, life);
+    let set = tokio::task::LocalSet::new();
+    let outcome = match begun {
+        Ok((state, raised)) => {
+            let life = lifetime::live(arguments, &state, raised, token);
+            set.block_on(&runtime, life).map_err(StartError::from)
+        }
+        Err(error) => {
+            let status = error.class().exit_status().into();
+            set.block_on(&runtime, lifetime::stillborn(&arguments, token, status));
+            Err(error)
+        }
+    };
     // What is still being read or written beside is nobody's any more.
     runtime.shutdown_background();
-    Ok(outcome?)
+    outcome
+}
+
+/// What needs a single thread.
+fn begin(arguments: &Arguments) -> Result<(State, Raised), StartError> {
+    let state = State::open(arguments)?;
+    let raised = raise::raise(arguments, &state)?;
+    Ok((state, raised))
 }
 
 /// From here on nobody but root may look into this process, and none of it is ever dumped.

@@ -151,8 +151,15 @@ fn user(arguments: &Arguments) -> Result<Option<Ids>, StateError> {
 
 /// Makes a directory of our own where it is missing.
 fn make(path: &Path, what: &'static str, user: Option<Ids>) -> Result<PathBuf, StateError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(unusable(what, path))?;
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above).map_err(unusable(what, path))?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(unusable(what, path)(error));
+        }
+        _ => {}
+    }
     give(path, what, user)?;
     let closed = std::fs::set_permissions(path, Permissions::from_mode(0o700));
     closed.map_err(unusable(what, path))?;

@@ -5,6 +5,7 @@ mod stage;
 
 use std::net::TcpStream;
 
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use stage::{ControlPlane, Executor, Options, SESSION, id};
 
@@ -29,6 +30,22 @@ fn it_says_which_walls_it_has() {
         walls["network"].as_str().unwrap().starts_with("none"),
         "{health}"
     );
+}
+
+#[test]
+fn an_executor_that_does_not_answer_is_not_healthy() {
+    let (_control_plane, executor) = started();
+    let door = executor.pid().as_raw_nonzero().get();
+    let [keeper] = executor.children(door)[..] else {
+        panic!("{:?}", executor.processes());
+    };
+    kill_process(keeper, Signal::STOP).unwrap();
+    executor
+        .call("GET", "/health")
+        .send()
+        .error(503, "Internal.Unavailable");
+    kill_process(keeper, Signal::CONT).unwrap();
+    executor.call("GET", "/health").send().json(200);
 }
 
 #[test]

@@ -291,18 +291,7 @@ fn a_lost_executor_process_is_told_and_ends_the_program() {
         .json(202);
     executor.until_file("begun");
     let door = executor.pid().as_raw_nonzero().get();
-    let parent = |pid: i32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        stat.rsplit(')')
-            .next()
-            .and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok())
-    };
-    let pids = executor.processes();
-    let keeper = pids
-        .into_iter()
-        .find(|pid| parent(*pid) == Some(door))
-        .unwrap();
-    let keeper = rustix::process::Pid::from_raw(keeper).unwrap();
+    let keeper = executor.children(door)[0];
     rustix::process::kill_process(keeper, Signal::KILL).unwrap();
     let status = executor.wait();
     assert_eq!(status.code(), Some(1), "{}", executor.log());

@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use sandbox_api_tests::User;
-use stage::{ControlPlane, Executor, Options, TOKEN};
+use serde_json::json;
+use stage::{ControlPlane, Executor, Options, TOKEN, id};
 
 fn nobody() -> SocketAddr {
     ([127, 0, 0, 1], 1).into()
@@ -114,7 +115,7 @@ fn two_do_not_share_a_state() {
 }
 
 /// In a root that is not the whole tree of mounts the kernel makes no user namespaces.
-fn without_namespaces(executor: &Executor, more: &[&str]) -> Command {
+fn without_namespaces(executor: &Executor) -> Command {
     let root = executor.base().join("root");
     std::fs::create_dir(&root).unwrap();
     let (uid, gid) = User::Tester.ids();
@@ -122,20 +123,17 @@ fn without_namespaces(executor: &Executor, more: &[&str]) -> Command {
         "mount --rbind / {root} && exec chroot --userspec={uid}:{gid} --groups= {root} \"$@\"",
         root = root.display(),
     );
-    let mut command = executor.command_after(&["unshare", "-m", "sh", "-c", &script, "sh"]);
-    command.args(more);
-    command
+    executor.command_after(&["unshare", "-m", "sh", "-c", &script, "sh"])
 }
 
 #[test]
 fn walls_that_cannot_be_had_are_refused_with_the_reason_and_the_fix() {
-    let mut options = Options::told(nobody());
-    options.user = User::Root;
-    let executor = Executor::made(options);
+    let control_plane = ControlPlane::start();
+    let executor = Executor::made(Options::told(control_plane.address).by(User::Root));
     for name in ["workspace", "state"] {
         User::Tester.own(&executor.base().join(name));
     }
-    let failed = executor.fail_as(without_namespaces(&executor, &[]));
+    let failed = executor.fail_as(without_namespaces(&executor));
     refused(
         failed,
         3,
@@ -145,6 +143,28 @@ fn walls_that_cannot_be_had_are_refused_with_the_reason_and_the_fix() {
             "--isolation landlock",
         ],
     );
+    // Whoever waits for the container hears of it.
+    let exited = control_plane.until("container_exited", |_| true).body;
+    assert_eq!(
+        (&exited["exit_code"], &exited["exit_reason"]),
+        (&json!(3), &json!("error"))
+    );
+}
+
+#[test]
+fn where_there_are_no_namespaces_the_weaker_wall_holds() {
+    let control_plane = ControlPlane::start();
+    let options = Options::told(control_plane.address).by(User::Root);
+    let mut executor =
+        Executor::made(options.with(&["--isolation", "landlock", "--network", "container"]));
+    for name in ["workspace", "state"] {
+        User::Tester.own(&executor.base().join(name));
+    }
+    let command = without_namespaces(&executor);
+    executor.start_as(command);
+    let refused = "cat /proc/[0-9]*/environ 2>/dev/null | grep -a SECRET; unshare -U true 2>/dev/null || echo none";
+    executor.execute(&id(1), "shell", refused).json(202);
+    assert_eq!(control_plane.result(&id(1))["stdout"], "none\n");
 }
 
 #[test]

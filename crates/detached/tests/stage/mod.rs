@@ -146,8 +146,14 @@ impl Executor {
     /// Starts it on what is there.
     #[track_caller]
     pub fn start(&mut self) {
+        self.start_as(self.command());
+    }
+
+    /// The same, by this command.
+    #[track_caller]
+    pub fn start_as(&mut self, mut command: Command) {
         assert!(self.running.is_none(), "it is running");
-        let mut child = self.command().spawn().expect("the executor starts");
+        let mut child = command.spawn().expect("the executor starts");
         self.give_token(&mut child);
         let stderr = child.stderr.take().expect("its standard error");
         let (listening, reader) = self.listen(stderr);
@@ -379,6 +385,21 @@ impl Executor {
             fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == binary)
         })
         .collect()
+    }
+
+    /// Those of them that this one started.
+    pub fn children(&self, parent: i32) -> Vec<Pid> {
+        let is_child = |pid: &i32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let fields = stat.rsplit(')').next().unwrap_or_default();
+            let found = fields
+                .split_whitespace()
+                .nth(1)
+                .and_then(|field| field.parse().ok());
+            found == Some(parent)
+        };
+        let children = self.processes().into_iter().filter(is_child);
+        children.filter_map(Pid::from_raw).collect()
     }
 
     /// What all of them have of memory, in bytes: pages that are shared are counted in parts.
