@@ -31,7 +31,7 @@ endif
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
 
-build: ## Build the release binary, static where the machine can; installs: gcc, musl-tools
+build: ## Build the release binaries, static where the machine can; installs: gcc, musl-tools
 	@scripts/set-up build
 	@scripts/build-release
 	@echo "built $(BINARY)"
