@@ -2,7 +2,8 @@
 //!
 //! What makes an execution wait is not its walls: they are built before it is asked for. There is always
 //! one inner sandbox ahead, and after the first code for an interpreter, one with that interpreter in it,
-//! waiting. Each serves once.
+//! waiting. Each serves once. The next one is made when an execution is over and its outcome was told, or
+//! when it takes its time: before, the two would be in each other's way.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use sandbox_isolation::keeper::{Keeper, Ready};
 use sandbox_isolation::{LaunchError, Order};
@@ -42,6 +44,9 @@ pub struct Settings {
 /// The longest environment, names and values together. It has to fit beside the code that is started with
 /// it.
 const MOST_ENVIRONMENT: usize = 16 << 10;
+
+/// How long an execution has the processors for itself before the next one is made ready.
+const HEAD_START: Duration = Duration::from_millis(100);
 
 /// Runs code. On one thread, and on a local set of its runtime.
 #[derive(Debug)]
@@ -89,11 +94,14 @@ impl Executor {
 
     /// Does one execution. Never fails: what goes wrong is told in the outcome.
     pub async fn execute(&self, request: &Request) -> Outcome {
-        self.execute_telling(request, &async |_| ()).await
+        let outcome = self.execute_telling(request, &async |_| ()).await;
+        self.look_ahead(request.language);
+        outcome
     }
 
     /// The same, and tells meanwhile what happens. Whoever is slow to hear it does not hold it up: what
-    /// is still to be told when it is over is told before this returns.
+    /// is still to be told when it is over is told before this returns. Whoever passed the outcome on lets
+    /// this [look ahead](Executor::look_ahead).
     pub async fn execute_telling(
         &self,
         request: &Request,
@@ -121,7 +129,6 @@ impl Executor {
         let cancelled = self.expect(&id);
         let mut outcome = match self.start(request) {
             Ok((running, start)) => {
-                self.look_ahead(request.language);
                 let _doorway = self.doorways.open(&self.keeper, &running.inner);
                 let course = Course {
                     keeper: &self.keeper,
@@ -131,7 +138,14 @@ impl Executor {
                     cancelled: &cancelled,
                     printed,
                 };
-                course.see_through(running, start).await
+                let mut seen = std::pin::pin!(course.see_through(running, start));
+                match tokio::time::timeout(HEAD_START, &mut seen).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => {
+                        self.look_ahead(request.language);
+                        seen.await
+                    }
+                }
             }
             Err(error) => running::crashed(request, begin, error.to_string()),
         };
@@ -225,11 +239,15 @@ impl Executor {
         Ok(Running { inner, ours })
     }
 
-    /// Makes ready what will likely be wanted next.
-    fn look_ahead(&self, language: Language) {
+    /// Makes ready what will likely be wanted next after code in `language`, if it is not.
+    pub fn look_ahead(&self, language: Language) {
         let Some(command) = language::interpreter(language) else {
             return self.prepare();
         };
+        let is_it = |warm: &Warm| warm.language == language && warm.is_alive();
+        if self.warm.borrow().as_ref().is_some_and(is_it) {
+            return;
+        }
         let start = Start {
             command,
             env: Vec::new(),

@@ -85,6 +85,7 @@ impl Desk {
         };
         let outcome = self.executor.execute_telling(&request, &tell).await;
         tell(Happening::Outcome(Box::new(outcome))).await;
+        self.executor.look_ahead(request.language);
     }
 
     async fn terminal(self: Rc<Desk>, number: u64, opening: Opening, place: Place) {

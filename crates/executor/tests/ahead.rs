@@ -16,16 +16,23 @@ const WHERE: &str = "import os\ndef handler(event):\n    return os.readlink('/pr
 
 /// Those among which an interpreter is that was started already, as seen from above.
 fn waiting() -> Option<String> {
+    namespaces().next()
+}
+
+/// How many interpreters there are.
+fn interpreters() -> usize {
+    namespaces().count()
+}
+
+fn namespaces() -> impl Iterator<Item = String> {
     let processes = std::fs::read_dir("/proc").unwrap();
-    processes
-        .filter_map(|entry| {
-            let process = entry.unwrap().path();
-            let command = std::fs::read_to_string(process.join("cmdline")).ok()?;
-            let namespace = std::fs::read_link(process.join("ns/pid")).ok()?;
-            let is_one = command.starts_with("python3\0");
-            is_one.then(|| namespace.into_os_string().into_string().unwrap())
-        })
-        .next()
+    processes.filter_map(|entry| {
+        let process = entry.unwrap().path();
+        let command = std::fs::read_to_string(process.join("cmdline")).ok()?;
+        let namespace = std::fs::read_link(process.join("ns/pid")).ok()?;
+        let is_one = command.starts_with("python3\0");
+        is_one.then(|| namespace.into_os_string().into_string().unwrap())
+    })
 }
 
 /// Is code run by an interpreter that waited for it?
@@ -73,6 +80,24 @@ fn an_interpreter_waits_for_the_first_code_where_that_is_wanted() {
     );
     in_session(async |executor| {
         assert!(!is_warm(executor).await);
+        assert!(is_warm(executor).await);
+    });
+}
+
+#[test]
+fn code_that_takes_its_time_does_not_keep_an_interpreter_from_waiting() {
+    in_session(async |executor| {
+        let code = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)";
+        let slow = run(executor, Python, code);
+        let other = async {
+            // The one that runs, and the one that waits for what is next.
+            while interpreters() < 2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            std::fs::write("/workspace/go", "").unwrap();
+        };
+        let (outcome, ()) = tokio::join!(slow, other);
+        assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
         assert!(is_warm(executor).await);
     });
 }
