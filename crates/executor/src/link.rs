@@ -12,7 +12,8 @@ use rustix::fs::MemfdFlags;
 use sandbox_linux::message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
 
 /// The longest message that goes through the socket itself.
 const SHORT: usize = 32 << 10;
@@ -27,9 +28,8 @@ const APART: u8 = b'@';
 /// One end of the line.
 #[derive(Debug)]
 pub struct Link {
-    socket: OwnedFd,
-    readable: Receiver,
-    writable: Sender,
+    /// No stream, but nothing is asked of it except whether it is time.
+    socket: UnixStream,
 }
 
 /// A new line: two ends, of which [`Link::new`] makes links.
@@ -41,13 +41,8 @@ impl Link {
     /// This end of the line. In a runtime.
     pub fn new(socket: OwnedFd) -> io::Result<Link> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        // Neither is a pipe, but nothing is asked of them except whether it is time.
-        let readable = Receiver::from_owned_fd_unchecked(socket.try_clone()?)?;
-        let writable = Sender::from_owned_fd_unchecked(socket.try_clone()?)?;
         Ok(Link {
-            socket,
-            readable,
-            writable,
+            socket: UnixStream::from_std(socket.into())?,
         })
     }
 
@@ -70,12 +65,12 @@ impl Link {
 
     async fn send_bytes(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
-            let sent = self
-                .writable
-                .try_io(|| message::send(&self.socket, bytes, descriptors));
+            let sent = self.socket.try_io(Interest::WRITABLE, || {
+                message::send(&self.socket, bytes, descriptors)
+            });
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.writable.writable().await?;
+                    self.socket.writable().await?;
                 }
                 outcome => return outcome,
             }
@@ -84,20 +79,19 @@ impl Link {
 
     /// The next message; none when the other end is gone.
     pub async fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-        let mut bytes = vec![0; 1 + SHORT];
-        let (length, mut descriptors) = loop {
-            let received = self
-                .readable
-                .try_io(|| message::receive(&self.socket, &mut bytes));
-            match received {
+        let (bytes, mut descriptors) = loop {
+            match self
+                .socket
+                .try_io(Interest::READABLE, || take(&self.socket))
+            {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.readable.readable().await?;
+                    self.socket.readable().await?;
                 }
                 outcome => break outcome?,
             }
         };
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
-        match bytes[..length].split_first() {
+        match bytes.split_first() {
             None => Ok(None),
             Some((&INLINE, text)) => Ok(Some((serde_json::from_slice(text)?, descriptors))),
             Some((&APART, [])) if !descriptors.is_empty() => {
@@ -107,6 +101,14 @@ impl Link {
             Some(_) => Err(invalid()),
         }
     }
+}
+
+/// The message that is there. Room for it is taken only now: there may be thousands of lines, and most of
+/// them are silent.
+fn take(socket: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut bytes = [0; 1 + SHORT];
+    let (length, descriptors) = message::receive(socket, &mut bytes)?;
+    Ok((bytes[..length].to_vec(), descriptors))
 }
 
 /// A message while it is written. What an execution printed can be many times as long in JSON, so a long
