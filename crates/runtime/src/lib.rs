@@ -4,6 +4,7 @@
 //! does not care where. [`local`] is this machine's own kernel: no daemon, no images, no root.
 #![forbid(unsafe_code)]
 
+pub mod descriptors;
 pub mod line;
 pub mod local;
 mod nursery;

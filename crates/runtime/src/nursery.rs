@@ -18,6 +18,7 @@ use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use serde::{Deserialize, Serialize};
 
+use crate::descriptors;
 use crate::promotion::Promote;
 use crate::runtime::Usage;
 use crate::spec::SessionSpec;
@@ -180,7 +181,8 @@ impl Nursery {
                 if message::abandoned(&theirs) {
                     leave(1);
                 }
-                At::new(root.to_owned(), theirs, ground)?.work()
+                let usual = descriptors::allow_all();
+                At::new(root.to_owned(), theirs, ground, usual)?.work()
             };
             i32::from(run().is_err())
         })?;

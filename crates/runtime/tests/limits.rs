@@ -51,6 +51,33 @@ print(started)";
 }
 
 #[test]
+fn whoever_raises_sessions_may_have_many_descriptors_and_code_as_many_as_is_usual() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    let ended = server::process(|| {
+        let few = Rlimit {
+            current: Some(123),
+            ..getrlimit(Resource::Nofile)
+        };
+        setrlimit(Resource::Nofile, few).unwrap();
+        server::live(&state, Some(server::tester()), &async |_, local, _| {
+            let limits = std::fs::read_to_string(format!("/proc/{}/limits", nursery())).unwrap();
+            let line = limits
+                .lines()
+                .find(|line| line.starts_with("Max open files"));
+            let mut words = line.unwrap().split_whitespace().skip(3);
+            assert_eq!(words.next(), words.next(), "{limits}");
+            let raised = local.raise(spec('a')).await.unwrap();
+            assert_eq!(printed(&raised.line, "ulimit -Sn").await, "123");
+        });
+    });
+    assert_eq!(ended, Some(0));
+}
+
+#[test]
 fn a_server_that_is_root_enforces_every_limit_though_its_sessions_have_no_power() {
     served(async |_, local, _| {
         assert_eq!(local.enforceable(), ALL);

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use sandbox_control::{Control, ControlError, new_secret};
 use sandbox_model::{Class, Failure};
-use sandbox_runtime::{Local, Nursery};
+use sandbox_runtime::{Local, Nursery, descriptors};
 use sandbox_store::objects::{Access, SigningKey};
 use sandbox_store::{Objects, ObjectsError, Records, StoreError};
 use thiserror::Error;
@@ -121,6 +121,7 @@ pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), 
     let lock = prepare(&settings)?;
     let nursery = Nursery::start(&settings.data.join("sessions"), settings.user);
     let nursery = nursery.map_err(ServeError::Nursery)?;
+    descriptors::allow_all();
     logging::start(&settings.log_level).map_err(ServeError::LogLevel)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::process::Rlimit;
 use sandbox_executor::{Executor, Files, Link, Settings, serve};
 use sandbox_isolation::keeper::{Keeper, Kept, Terms, keep_on};
 use sandbox_isolation::limits::{Bounds, Ground};
@@ -16,6 +17,7 @@ use sandbox_workspace::{Sandbox, base};
 use super::Refusal;
 use super::reach::Reach;
 use super::workspaces::{self, chain};
+use crate::descriptors;
 use crate::spec::{Image, SessionSpec};
 
 /// Where a session's workspace is inside.
@@ -44,11 +46,12 @@ pub(super) struct Raised {
     pub(super) layer: PathBuf,
 }
 
-/// Raises the session that `spec` describes, in `root`, with its control group on `ground`. `line` is its
-/// executor's.
+/// Raises the session that `spec` describes, in `root`, with its control group on `ground` and as many
+/// descriptors as are usual. `line` is its executor's.
 pub(super) fn raise(
     root: &Path,
     ground: &Ground,
+    usual: Rlimit,
     spec: &SessionSpec,
     line: OwnedFd,
 ) -> Result<Raised, Refusal> {
@@ -65,7 +68,7 @@ pub(super) fn raise(
     };
     let policy = policy(root, &sandbox, &reach, system);
     let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {
-        Some(line) => i32::from(attend(keeper, line, settings).is_err()),
+        Some(line) => i32::from(attend(keeper, line, usual, settings).is_err()),
         None => 1,
     };
     let bounds = Bounds::on(ground, spec.session_id.as_str(), &spec.limits());
@@ -159,7 +162,8 @@ fn environment(spec: &SessionSpec, reach: &Reach) -> Vec<(OsString, OsString)> {
 }
 
 /// The keeper's life: answering on the line until it is cut.
-fn attend(keeper: Keeper, line: OwnedFd, settings: Settings) -> std::io::Result<()> {
+fn attend(keeper: Keeper, line: OwnedFd, usual: Rlimit, settings: Settings) -> std::io::Result<()> {
+    descriptors::allow(usual)?;
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
+use rustix::process::Rlimit;
 use sandbox_isolation::Status;
 use sandbox_isolation::accountant::Accountant;
 use sandbox_isolation::keeper::Kept;
@@ -27,6 +28,8 @@ pub(super) struct At {
     socket: OwnedFd,
     epoll: OwnedFd,
     ground: Ground,
+    /// How many descriptors a session may have.
+    usual: Rlimit,
     accountant: Accountant,
     sessions: BTreeMap<SessionId, Session>,
     /// Whose end is told under which number. No number is used twice: an end may be told when the
@@ -64,13 +67,19 @@ const SOCKET: u64 = u64::MAX;
 const ACCOUNTANT: u64 = u64::MAX - 1;
 
 impl At {
-    pub(super) fn new(root: PathBuf, socket: OwnedFd, ground: Ground) -> io::Result<At> {
+    pub(super) fn new(
+        root: PathBuf,
+        socket: OwnedFd,
+        ground: Ground,
+        usual: Rlimit,
+    ) -> io::Result<At> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let at = At {
             root,
             socket,
             epoll,
             ground,
+            usual,
             accountant: Accountant::start()?,
             sessions: BTreeMap::new(),
             watched: BTreeMap::new(),
@@ -188,7 +197,7 @@ impl At {
             limits_enforced,
             walls,
             layer,
-        } = raise::raise(&self.root, &self.ground, spec, line)?;
+        } = raise::raise(&self.root, &self.ground, self.usual, spec, line)?;
         let key = self.number();
         let session = Session {
             key,

@@ -64,7 +64,8 @@ pub fn serve(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i3
     process(|| live(state, Some(tester()), body))
 }
 
-fn live(state: &Path, user: Option<Ids>, body: &impl AsyncFn(&Path, Local, Ends)) {
+/// A life of a server in this process, which must have a single thread.
+pub fn live(state: &Path, user: Option<Ids>, body: &impl AsyncFn(&Path, Local, Ends)) {
     let nursery = Nursery::start(state, user).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

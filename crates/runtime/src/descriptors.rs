@@ -1,0 +1,25 @@
+//! How many descriptors a process may have.
+//!
+//! Whoever hosts sessions has some for each of them, and is usually allowed a thousand until it asks for
+//! more. Code in a session is allowed what was usual before: there are programs that look at every
+//! descriptor they may have.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Allows this process, and what it starts from now on, as many descriptors as it may be allowed. Returns
+/// what was allowed before.
+pub fn allow_all() -> Rlimit {
+    let usual = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: usual.maximum,
+        maximum: usual.maximum,
+    };
+    // Where this is refused, there are fewer sessions at a time, and each that does not fit says why.
+    let _ = setrlimit(Resource::Nofile, all);
+    usual
+}
+
+/// Allows this process, and what it starts from now on, what was allowed before.
+pub(crate) fn allow(usual: Rlimit) -> std::io::Result<()> {
+    Ok(setrlimit(Resource::Nofile, usual)?)
+}
