@@ -9,6 +9,7 @@ use super::count::{self, Counted, Key};
 use super::error::{Fault, StoreError};
 use super::page::{Order, Page, PageRequest};
 use super::rows::audit::{ActiveModel, Column, Entity, Model};
+use super::transaction::Step;
 use super::value::{micros, short, text};
 
 const ORDER: Order<Column> = Order {
@@ -17,22 +18,27 @@ const ORDER: Order<Column> = Order {
     id: Column::Id,
 };
 
+/// Writes a change down within a transaction, and gives the number that moves with it.
+pub(super) async fn append(step: &Step, record: &AuditRecord) -> Result<Key, Fault> {
+    let row = ActiveModel {
+        id: ActiveValue::NotSet,
+        done_at: ActiveValue::Set(micros(record.at)),
+        key_id: ActiveValue::Set(record.key_id.as_ref().map(ToString::to_string)),
+        action: ActiveValue::Set(short("action", &record.action)?),
+        object: ActiveValue::Set(short("object", &record.object)?),
+        request_id: ActiveValue::Set(record.request_id.as_ref().map(ToString::to_string)),
+        detail: ActiveValue::Set(text("detail", &record.detail)?),
+    };
+    let inserted = Entity::insert(row).exec(step).await?;
+    let id = inserted.last_insert_id.to_string();
+    Ok(Key::of(&id, Counted::Audit, "", "", ""))
+}
+
 impl Records {
     /// Writes a change down.
     pub async fn append_audit(&self, record: &AuditRecord) -> Result<(), StoreError> {
-        let row = &ActiveModel {
-            id: ActiveValue::NotSet,
-            done_at: ActiveValue::Set(micros(record.at)),
-            key_id: ActiveValue::Set(record.key_id.as_ref().map(ToString::to_string)),
-            action: ActiveValue::Set(short("action", &record.action)?),
-            object: ActiveValue::Set(short("object", &record.object)?),
-            request_id: ActiveValue::Set(record.request_id.as_ref().map(ToString::to_string)),
-            detail: ActiveValue::Set(text("detail", &record.detail)?),
-        };
         self.write(|step| async move {
-            let inserted = Entity::insert(row.clone()).exec(&step).await?;
-            let id = inserted.last_insert_id.to_string();
-            let number = Key::of(&id, Counted::Audit, "", "", "");
+            let number = append(&step, record).await?;
             count::shift(&step, [], [number]).await?;
             step.commit(()).await
         })

@@ -8,8 +8,10 @@ use sandbox_model::{Execution, ExecutionId, ExecutionStatus, Language, SessionId
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select};
 
-use super::count::{self, Counted};
+use super::along::Along;
+use super::count::{self, Counted, Key};
 use super::error::{Fault, StoreError};
+use super::notice::Row;
 use super::page::{Order, Page, PageRequest};
 use super::rows::count::Column as CountColumn;
 use super::rows::execution::{self as row, Column, Entity, KIND, Model, SUMMARY, Summary};
@@ -92,15 +94,16 @@ pub(super) async fn replace(
     }
 }
 
-/// Moves the numbers after [`replace`].
+/// Moves the numbers after [`replace`], and those that move with what came along.
 pub(super) async fn shift(
     step: &Step,
     current: &Stored<Execution>,
     row: &Model,
+    more: Option<Key>,
 ) -> Result<(), Fault> {
     let (session, status) = (&current.value.session_id, current.value.status);
     let before = row::counts(&row.id, session.as_str(), status.as_str(), status.is_over());
-    count::shift(step, before, row.counts()).await
+    count::shift(step, before, row.counts().into_iter().chain(more)).await
 }
 
 impl Records {
@@ -108,6 +111,16 @@ impl Records {
     pub async fn insert_execution(
         &self,
         execution: &Execution,
+    ) -> Result<Stored<Execution>, StoreError> {
+        let nothing = Along::default();
+        self.insert_execution_along(execution, &nothing).await
+    }
+
+    /// The same, with what comes along.
+    pub async fn insert_execution_along(
+        &self,
+        execution: &Execution,
+        along: &Along<'_>,
     ) -> Result<Stored<Execution>, StoreError> {
         let row = &Model::of(execution, FIRST)?;
         let named = Named {
@@ -120,7 +133,8 @@ impl Records {
         };
         self.write(|step| async move {
             versioned::insert(&step, row.clone(), named, Some(session)).await?;
-            count::shift(&step, [], row.counts()).await?;
+            let more = along.write(&step, Row::Free).await?;
+            count::shift(&step, [], row.counts().into_iter().chain(more)).await?;
             step.commit(()).await
         })
         .await?;
@@ -179,7 +193,7 @@ impl Records {
         named.stays(&row.id)?;
         self.write(|step| async move {
             replace(&step, current, row).await?;
-            shift(&step, current, row).await?;
+            shift(&step, current, row, None).await?;
             step.commit(()).await
         })
         .await?;

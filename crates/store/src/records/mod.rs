@@ -10,6 +10,7 @@
 
 mod activity;
 mod address;
+mod along;
 mod api_key;
 mod artifact;
 mod audit;
@@ -45,6 +46,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 use sea_orm::DatabaseConnection;
 
+pub use along::{Along, Note};
 pub use container::ContainerFilter;
 pub use database::Pool;
 pub use error::{Cause, StoreError};

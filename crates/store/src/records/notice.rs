@@ -15,12 +15,64 @@ use sea_orm::{
 };
 
 use super::Records;
+use super::along::Note;
 use super::error::{Cause, Fault, StoreError};
 use super::gate;
 use super::rows::notice::{ActiveModel, Column, Entity, Model};
 use super::rows::session;
+use super::transaction::Step;
 use super::value::{micros, short, text};
 use super::versioned::Named;
+
+/// How a transaction stands to the row of the session that a notice is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    /// Somebody else may hold it, or change it.
+    Free,
+    /// The transaction has added it or changed it.
+    Held,
+}
+
+/// Writes down what happened to a session within a transaction.
+pub(super) async fn append(step: &Step, note: &Note<'_>, row: Row) -> Result<SessionNotice, Fault> {
+    let Note {
+        session,
+        kind,
+        detail,
+    } = *note;
+    let (kind, detail) = (short("kind", kind)?, text("detail", detail)?);
+    let named = Named {
+        kind: session::KIND,
+        id: session.as_str(),
+    };
+    // SQLite has one writer at a time, and says itself when there is no such session.
+    if row == Row::Free && step.get_database_backend() != DbBackend::Sqlite {
+        let found = session::Entity::find_by_id(session.as_str())
+            .select_only()
+            .column(session::Column::Id);
+        let found: Option<String> = step.hold(found).into_tuple().one(step).await?;
+        found.ok_or_else(|| named.missing())?;
+    }
+    let at = gate::pass(step).await?;
+    let row = ActiveModel {
+        id: ActiveValue::NotSet,
+        session_id: ActiveValue::Set(session.to_string()),
+        kind: ActiveValue::Set(kind.clone()),
+        noted_at: ActiveValue::Set(micros(at)),
+        detail: ActiveValue::Set(detail.clone()),
+    };
+    let inserted = match Entity::insert(row).exec(step).await.map_err(Fault::from) {
+        Err(fault) if fault.is_broken_reference() => return Err(named.missing().into()),
+        outcome => outcome?,
+    };
+    Ok(SessionNotice {
+        id: inserted.last_insert_id,
+        session_id: session.clone(),
+        kind,
+        detail,
+        at,
+    })
+}
 
 impl Records {
     /// Writes down what happened to a session; `detail` is JSON text. Its number is greater than
@@ -31,33 +83,13 @@ impl Records {
         kind: &str,
         detail: &str,
     ) -> Result<SessionNotice, StoreError> {
-        let (kind, detail) = (&short("kind", kind)?, &text("detail", detail)?);
-        let named = Named {
-            kind: session::KIND,
-            id: session.as_str(),
+        let note = &Note {
+            session,
+            kind,
+            detail,
         };
         self.write(|step| async move {
-            let found = session::Entity::find_by_id(session.as_str())
-                .select_only()
-                .column(session::Column::Id);
-            let found: Option<String> = step.hold(found).into_tuple().one(&step).await?;
-            found.ok_or_else(|| named.missing())?;
-            let at = gate::pass(&step).await?;
-            let row = ActiveModel {
-                id: ActiveValue::NotSet,
-                session_id: ActiveValue::Set(session.to_string()),
-                kind: ActiveValue::Set(kind.clone()),
-                noted_at: ActiveValue::Set(micros(at)),
-                detail: ActiveValue::Set(detail.clone()),
-            };
-            let inserted = Entity::insert(row).exec(&step).await?;
-            let notice = SessionNotice {
-                id: inserted.last_insert_id,
-                session_id: session.clone(),
-                kind: kind.clone(),
-                detail: detail.clone(),
-                at,
-            };
+            let notice = append(&step, note, Row::Free).await?;
             step.commit(notice).await
         })
         .await

@@ -7,8 +7,10 @@ use sandbox_model::execution::Artifact;
 use sandbox_model::{Execution, ExecutionId, ExecutionResult};
 use sea_orm::{ConnectionTrait, EntityTrait, QuerySelect};
 
+use super::along::Along;
 use super::artifact;
 use super::error::{Fault, StoreError};
+use super::notice::Row;
 use super::rows::{execution, result};
 use super::versioned::{self, Named};
 use super::{Records, Stored};
@@ -45,6 +47,18 @@ impl Records {
         ended: &Execution,
         report: &Report<'_>,
     ) -> Result<Reported, StoreError> {
+        let nothing = Along::default();
+        self.finish_along(current, ended, report, &nothing).await
+    }
+
+    /// The same, with what comes along where this report is the first.
+    pub async fn finish_along(
+        &self,
+        current: &Stored<Execution>,
+        ended: &Execution,
+        report: &Report<'_>,
+        along: &Along<'_>,
+    ) -> Result<Reported, StoreError> {
         let row = &execution::Model::of(ended, current.version + 1)?;
         let id = current.value.id.as_str();
         let named = Named {
@@ -63,7 +77,8 @@ impl Records {
                 };
                 versioned::insert(&step, kept.clone(), named, None).await?;
                 artifact::keep(&step, id, files).await?;
-                super::execution::shift(&step, current, row).await?;
+                let more = along.write(&step, Row::Free).await?;
+                super::execution::shift(&step, current, row, more).await?;
                 let first = Reported::First(Box::new(row.clone().read()?));
                 step.commit(first).await
             })

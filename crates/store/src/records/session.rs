@@ -7,8 +7,10 @@ use sandbox_model::{NodeId, Session, SessionId, SessionMode, SessionStatus, Temp
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, Select, UpdateMany};
 
 use super::activity;
+use super::along::Along;
 use super::count::{self, Counted};
 use super::error::{Fault, StoreError};
+use super::notice::Row;
 use super::page::{Order, Page, PageRequest};
 use super::rows::count::{Column as CountColumn, Entity as CountEntity};
 use super::rows::session::{self as row, Column, Entity, KIND, Model};
@@ -97,6 +99,15 @@ fn change(row: &Model, current: &Stored<Session>) -> Result<UpdateMany<Entity>, 
 impl Records {
     /// Adds a session. Its template must be there.
     pub async fn insert_session(&self, session: &Session) -> Result<Stored<Session>, StoreError> {
+        self.insert_session_along(session, &Along::default()).await
+    }
+
+    /// The same, with what comes along.
+    pub async fn insert_session_along(
+        &self,
+        session: &Session,
+        along: &Along<'_>,
+    ) -> Result<Stored<Session>, StoreError> {
         let row = &Model::of(session, FIRST)?;
         let named = Named {
             kind: KIND,
@@ -108,7 +119,9 @@ impl Records {
         };
         self.write(|step| async move {
             versioned::insert(&step, row.clone(), named, Some(template)).await?;
-            count::shift(&step, [], row::counts(session)).await?;
+            let more = along.write(&step, Row::Held).await?;
+            let counts = row::counts(session).into_iter().chain(more);
+            count::shift(&step, [], counts).await?;
             step.commit(()).await
         })
         .await?;
@@ -147,6 +160,17 @@ impl Records {
         current: &Stored<Session>,
         new: &Session,
     ) -> Result<Stored<Session>, StoreError> {
+        let nothing = Along::default();
+        self.update_session_along(current, new, &nothing).await
+    }
+
+    /// The same, with what comes along.
+    pub async fn update_session_along(
+        &self,
+        current: &Stored<Session>,
+        new: &Session,
+        along: &Along<'_>,
+    ) -> Result<Stored<Session>, StoreError> {
         let row = &Model::of(new, current.version + 1)?;
         let named = Named {
             kind: KIND,
@@ -165,7 +189,9 @@ impl Records {
                 Err(fault) if fault.is_broken_reference() => return Err(template.missing().into()),
                 Err(fault) => return Err(fault),
             }
-            count::shift(&step, row::counts(&current.value), row::counts(new)).await?;
+            let more = along.write(&step, Row::Held).await?;
+            let counts = row::counts(new).into_iter().chain(more);
+            count::shift(&step, row::counts(&current.value), counts).await?;
             step.commit(()).await
         })
         .await?;

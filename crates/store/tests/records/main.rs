@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod activity;
+mod along;
 mod artifacts;
 mod counters;
 mod databases;
