@@ -56,6 +56,12 @@ impl Control {
         })
     }
 
+    /// Wakes who watches a session: something was written down.
+    pub(crate) fn wake(&self, session: &SessionId) {
+        // Nobody watches: that is fine.
+        drop(self.shared.events.wake.send(session.clone()));
+    }
+
     /// Writes down what happened to a session, and wakes who watches it. Where this fails, what happened
     /// stands, and the log has it.
     pub(crate) async fn notice(&self, session: &SessionId, kind: &str, detail: Value) {
@@ -66,8 +72,7 @@ impl Control {
             .append_notice(session, kind, &detail)
             .await
         {
-            // Nobody watches: that is fine.
-            Ok(_) => drop(self.shared.events.wake.send(session.clone())),
+            Ok(_) => self.wake(session),
             Err(error) => {
                 tracing::error!(%session, kind, %error, "cannot write down the event {kind} of session {session}");
             }

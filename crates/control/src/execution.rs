@@ -16,17 +16,18 @@ use sandbox_executor::protocol::Ask;
 use sandbox_executor::{Ending, Happening, Outcome, Request, Stream};
 use sandbox_model::execution::{Artifact, ArtifactKind, retry_after_seconds};
 use sandbox_model::{
-    ArtifactId, Execution, ExecutionEvent, ExecutionId, ExecutionResult, ExecutionStatus, Language,
-    Session, SessionId,
+    ArtifactId, AuditRecord, Execution, ExecutionEvent, ExecutionId, ExecutionResult,
+    ExecutionStatus, Language, Session, SessionId,
 };
 use sandbox_runtime::{Course, LineError};
 use sandbox_store::records::{
-    ExecutionFilter, ExecutionSummary, Page, PageRequest, Report, Reported,
+    Along, ExecutionFilter, ExecutionSummary, Note, Page, PageRequest, Report, Reported,
 };
 use sandbox_store::{StoreError, Stored};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
+use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::clock::as_kept;
 use crate::control::Control;
@@ -40,6 +41,9 @@ const TIMEOUTS: std::ops::RangeInclusive<u32> = 1..=3600;
 
 const MOST_CODE_BYTES: usize = 100 << 10;
 const MOST_EVENT_BYTES: usize = 1 << 20;
+
+/// How long an execution runs before it is written down that it does.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// How long to wait before what the database did not take is offered again.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -141,9 +145,9 @@ impl Control {
         };
         let begin = Instant::now();
         self.shared.activity.note(&session.id);
-        let submitted = self.begin(session, execution, output).await?;
-        let id = submitted.execution.id.as_str();
-        self.audit(caller, "execution.submit", id, json!({})).await;
+        let id = execution.id.as_str();
+        let audit = audit_record(caller, "execution.submit", id, json!({}));
+        let submitted = self.begin(session, execution, Some(&audit), output).await?;
         metrics::histogram!("sandbox_submission_duration_seconds")
             .record(begin.elapsed().as_secs_f64());
         Ok(submitted)
@@ -154,6 +158,7 @@ impl Control {
         &self,
         session: Session,
         execution: Execution,
+        audit: Option<&AuditRecord>,
         output: Output,
     ) -> Result<Submitted, ControlError> {
         let (done, over) = watch::channel(None);
@@ -165,7 +170,12 @@ impl Control {
             }
         };
         let place = self.shared.underway.enter(&execution.id, over.clone())?;
-        let stored = match self.shared.records.insert_execution(&execution).await {
+        let along = Along {
+            notice: None,
+            audit,
+        };
+        let records = &self.shared.records;
+        let stored = match records.insert_execution_along(&execution, &along).await {
             Ok(stored) => stored,
             Err(error) => {
                 self.shared.underway.leave(&place);
@@ -200,11 +210,12 @@ impl Control {
         mut stored: Stored<Execution>,
         printing: Option<Printing>,
     ) -> Option<Finished> {
-        let outcome = self.run(session, &mut stored, printing).await;
+        let mut begun = None;
+        let outcome = self.run(session, &mut stored, &mut begun, printing).await;
         self.shared.activity.note(&session.id);
         let outcome = outcome.unwrap_or_else(|error| lost(&stored.value, chain(&error)));
         let id = stored.value.id.clone();
-        let finished = self.keep(stored, outcome).await;
+        let finished = self.keep(stored, begun, outcome).await;
         match &finished {
             Some(Finished {
                 execution, result, ..
@@ -213,19 +224,19 @@ impl Control {
                 metrics::counter!("sandbox_executions_total", "status" => status).increment(1);
                 metrics::histogram!("sandbox_execution_duration_seconds")
                     .record(result.execution_time);
-                let detail = json!({ "execution_id": id, "status": execution.status });
-                self.notice(&session.id, "execution", detail).await;
             }
             None => tracing::error!(execution = %id, "the result of execution {id} is lost"),
         }
         finished
     }
 
-    /// Hands an execution to its session and waits for what becomes of it.
+    /// Hands an execution to its session and waits for what becomes of it. `begun` is when it began, if it
+    /// did.
     async fn run(
         &self,
         session: &Session,
         stored: &mut Stored<Execution>,
+        begun: &mut Option<Timestamp>,
         printed: Option<Printing>,
     ) -> Result<Outcome, ControlError> {
         let execution = &stored.value;
@@ -238,7 +249,7 @@ impl Control {
             stream: printed.is_some(),
         };
         let mut used = self.line(session).await?;
-        let begun = match used.line.begin(request.clone()).await {
+        let course = match used.line.begin(request.clone()).await {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
                 drop(used);
@@ -246,11 +257,17 @@ impl Control {
                 used = self.line(session).await?;
                 used.line.begin(request).await
             }
-            begun => begun,
+            course => course,
         };
+        let course = course?;
+        let now = *begun.insert(Timestamp::now());
         let id = stored.value.id.clone();
-        let hearing = self.hear(&id, begun?, printed);
-        let (outcome, ()) = tokio::join!(hearing, self.mark_running(stored));
+        let mut hearing = std::pin::pin!(self.hear(&id, course, printed));
+        // What is over in a moment is written down once, as over.
+        if let Ok(outcome) = tokio::time::timeout(MOMENT, &mut hearing).await {
+            return Ok(outcome?);
+        }
+        let (outcome, ()) = tokio::join!(hearing, self.mark_running(stored, now));
         Ok(outcome?)
     }
 
@@ -286,15 +303,14 @@ impl Control {
         }
     }
 
-    /// Writes down that an execution runs.
-    async fn mark_running(&self, stored: &mut Stored<Execution>) {
-        let now = Timestamp::now();
+    /// Writes down that an execution runs since then.
+    async fn mark_running(&self, stored: &mut Stored<Execution>, since: Timestamp) {
         let mut running = stored.value.clone();
         let Ok(status) = running.status.after(ExecutionEvent::Started) else {
             return;
         };
         running.status = status;
-        running.started_at = Some(now);
+        running.started_at = Some(since);
         match self.shared.records.update_execution(stored, &running).await {
             Ok(updated) => *stored = updated,
             // Its end is written down all the same.
@@ -305,8 +321,14 @@ impl Control {
         }
     }
 
-    /// Keeps what became of an execution, however long the database takes to answer.
-    async fn keep(&self, mut stored: Stored<Execution>, outcome: Outcome) -> Option<Finished> {
+    /// Keeps what became of an execution that began then, if it did, and tells who watches its session,
+    /// however long the database takes to answer.
+    async fn keep(
+        &self,
+        mut stored: Stored<Execution>,
+        begun: Option<Timestamp>,
+        outcome: Outcome,
+    ) -> Option<Finished> {
         let digest = digest_of(&outcome);
         let mut artifacts: Vec<_> = outcome
             .artifacts
@@ -316,17 +338,30 @@ impl Control {
         // As they are listed later.
         artifacts.sort_by_key(|artifact: &Artifact| (artifact.created_at, artifact.id.clone()));
         loop {
-            let Some(ended) = ended(&stored.value, &outcome) else {
+            let Some(mut ended) = ended(&stored.value, &outcome) else {
                 // Somebody else ended it, who could not know.
                 return self.finished(&stored.value.id).await.ok();
             };
+            ended.started_at = ended.started_at.or(begun);
+            let detail = json!({ "execution_id": ended.id, "status": ended.status });
+            let along = Along {
+                notice: Some(Note {
+                    session: &ended.session_id,
+                    kind: "execution",
+                    detail: &detail.to_string(),
+                }),
+                audit: None,
+            };
+            let records = &self.shared.records;
             let report = Report {
                 digest: &digest,
                 result: &outcome.result,
                 artifacts: &artifacts,
             };
-            let failure = match self.shared.records.finish(&stored, &ended, &report).await {
+            let kept = records.finish_along(&stored, &ended, &report, &along);
+            let failure = match kept.await {
                 Ok(Reported::First(kept)) => {
+                    self.wake(&ended.session_id);
                     return Some(Finished {
                         execution: kept.value,
                         result: outcome.result,
@@ -366,7 +401,7 @@ impl Control {
             Box::pin(async move {
                 tokio::time::sleep(wait).await;
                 let session = control.running_session(&session).await?;
-                control.begin(session, execution, Output::Kept).await
+                control.begin(session, execution, None, Output::Kept).await
             });
         tokio::spawn(async move {
             // A session that ended meanwhile runs nothing again.
@@ -450,12 +485,9 @@ impl Control {
     pub(crate) async fn crash(&self, stored: Stored<Execution>, reason: &str) {
         let session = stored.value.session_id.clone();
         let outcome = lost(&stored.value, reason.to_owned());
-        let Some(finished) = self.keep(stored, outcome).await else {
+        let Some(finished) = self.keep(stored, None, outcome).await else {
             return;
         };
-        let id = &finished.execution.id;
-        let detail = json!({ "execution_id": id, "status": finished.execution.status });
-        self.notice(&session, "execution", detail).await;
         if let Some((wait, execution)) = again(&finished.execution) {
             self.retry(session, wait, execution);
         }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use sandbox_model::{Language, Session, SessionEvent, SessionId, SessionStatus, TemplateId};
 use sandbox_runtime::{Image, Workspace};
-use sandbox_store::records::{Page, PageRequest, SessionFilter};
+use sandbox_store::records::{Along, Note, Page, PageRequest, SessionFilter};
 use sandbox_store::{StoreError, Stored};
 use serde_json::json;
 
@@ -88,8 +88,19 @@ impl Control {
         event: SessionEvent,
         and: impl Fn(&mut Session),
     ) -> Result<Session, ControlError> {
+        let stored = self.stored_session(id).await?;
+        self.change_stored(stored, event, and).await
+    }
+
+    /// The same, of a session as it was just read or written down.
+    pub(crate) async fn change_stored(
+        &self,
+        mut stored: Stored<Session>,
+        event: SessionEvent,
+        and: impl Fn(&mut Session),
+    ) -> Result<Session, ControlError> {
+        let id = &stored.value.id.clone();
         loop {
-            let stored = self.stored_session(id).await?;
             let status = stored.value.status.after(event).map_err(|refusal| {
                 let problem = format!("session {id}: {refusal}");
                 ControlError::conflict(problem, "look at its status")
@@ -105,13 +116,22 @@ impl Control {
                 new.terminated_at = Some(now);
             }
             and(&mut new);
-            match self.shared.records.update_session(&stored, &new).await {
+            let detail = json!({ "status": status, "cause": event, "error": new.error });
+            let along = Along {
+                notice: Some(Note {
+                    session: id,
+                    kind: "status",
+                    detail: &detail.to_string(),
+                }),
+                audit: None,
+            };
+            let records = &self.shared.records;
+            match records.update_session_along(&stored, &new, &along).await {
                 Ok(changed) => {
-                    let detail = json!({ "status": status, "cause": event, "error": new.error });
-                    self.notice(id, "status", detail).await;
+                    self.wake(id);
                     return Ok(changed.value);
                 }
-                Err(StoreError::Stale { .. }) => {}
+                Err(StoreError::Stale { .. }) => stored = self.stored_session(id).await?,
                 Err(error) => return Err(error.into()),
             }
         }

@@ -11,12 +11,13 @@ use sandbox_model::{
     Template, TemplateId,
 };
 use sandbox_store::Stored;
-use sandbox_store::records::Lease;
+use sandbox_store::records::{Along, Lease, Note};
 use serde_json::json;
 
 use super::lifetime::{after, check_timeout};
 use super::network;
 use super::source::{self, Source};
+use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, chain};
@@ -90,16 +91,10 @@ impl Control {
         let mut session = self.draft(&new, &template)?;
         self.check_capacity(&session.resources).await?;
         let turn = self.take_turn(&session).await?;
-        let placed = self.place(&mut session, &new, &template, copied).await;
+        let placed = self.place(caller, &mut session, &new, &template, copied);
+        let placed = placed.await;
         self.end_turn(turn).await;
         let (stored, claimed) = placed?;
-        let from_pool = claimed.is_some();
-        let id = &stored.value.id;
-        let detail = json!({ "status": SessionStatus::Creating, "from_pool": from_pool });
-        self.notice(id, "status", detail).await;
-        let detail = json!({ "template_id": template.id, "mode": new.mode, "forked_from": copied });
-        self.audit(caller, "session.create", id.as_str(), detail)
-            .await;
         let raised = match claimed {
             Some(used) => source::fill(&used.line, &new.source).await.map(|()| used),
             None => self.raise(&stored.value, &new, &template, copied).await,
@@ -110,7 +105,8 @@ impl Control {
                     session.limits_enforced = used.limits_enforced;
                     session.walls = used.walls.clone();
                 };
-                let session = self.change(id, SessionEvent::Ready, found).await?;
+                let changed = self.change_stored(stored, SessionEvent::Ready, found);
+                let session = changed.await?;
                 metrics::counter!("sandbox_sessions_created_total").increment(1);
                 metrics::histogram!("sandbox_session_creation_duration_seconds")
                     .record(begin.elapsed().as_secs_f64());
@@ -119,7 +115,8 @@ impl Control {
             Err(error) => {
                 let reason = chain(&error);
                 let failed = |session: &mut Session| session.error = Some(reason.clone());
-                self.change(id, SessionEvent::Failed, failed).await?;
+                self.change_stored(stored, SessionEvent::Failed, failed)
+                    .await?;
                 Err(error)
             }
         }
@@ -128,6 +125,7 @@ impl Control {
     /// Finds a session its workspace and writes it down; what it found in the pool comes back with it.
     async fn place(
         &self,
+        caller: &Caller,
         session: &mut Session,
         new: &NewSession,
         template: &Template,
@@ -140,7 +138,21 @@ impl Control {
             Some(_) => None,
             None => self.claim(session, new, template).await?,
         };
-        let stored = self.shared.records.insert_session(session).await?;
+        let from_pool = claimed.is_some();
+        let notice = json!({ "status": SessionStatus::Creating, "from_pool": from_pool });
+        let detail = json!({ "template_id": template.id, "mode": new.mode, "forked_from": copied });
+        let audit = audit_record(caller, "session.create", session.id.as_str(), detail);
+        let along = Along {
+            notice: Some(Note {
+                session: &session.id,
+                kind: "status",
+                detail: &notice.to_string(),
+            }),
+            audit: Some(&audit),
+        };
+        let records = &self.shared.records;
+        let stored = records.insert_session_along(session, &along).await?;
+        self.wake(&session.id);
         Ok((stored, claimed))
     }
 
