@@ -8,9 +8,12 @@
 // This is the report itself.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod client;
 mod measure;
 mod options;
+mod processes;
 mod report;
+mod server;
 mod stage;
 mod timing;
 mod tree;
@@ -24,7 +27,7 @@ use stage::{Stage, StageError};
 /// A named measurement, as `--only` takes it.
 type Measurement = (&'static str, fn(&mut Stage) -> Result<Vec<Row>, StageError>);
 
-const MEASUREMENTS: [Measurement; 7] = [
+const MEASUREMENTS: [Measurement; 13] = [
     ("launch", measure::launch::rows),
     ("create", measure::create::rows),
     ("diff", measure::diff::rows),
@@ -32,6 +35,12 @@ const MEASUREMENTS: [Measurement; 7] = [
     ("promote", measure::promote::rows),
     ("inside", measure::inside::rows),
     ("memory", measure::memory::rows),
+    ("sessions", measure::sessions::rows),
+    ("executions", measure::executions::rows),
+    ("timeouts", measure::timeouts::rows),
+    ("transfer", measure::transfer::rows),
+    ("stored", measure::stored::rows),
+    ("scale", measure::scale::rows),
 ];
 
 fn main() -> ExitCode {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 /// How it is called.
 pub const USAGE: &str = "\
-usage: sandbox-bench --sandbox PATH [--user NAME] [--only launch,create,diff,copy,promote,inside,memory]
+usage: sandbox-bench --sandbox PATH [--user NAME] [--only launch,create,diff,copy,promote,inside,memory,
+                                                          sessions,executions,timeouts,transfer,stored,scale]
        sandbox-bench timer ROUNDS COMMAND…   (prints what each round took, in nanoseconds)";
 
 /// What to do.

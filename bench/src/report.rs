@@ -45,12 +45,37 @@ impl Row {
         }
     }
 
-    /// Memory that must not be exceeded, in KiB, beside what a peer takes.
-    pub fn memory(what: &str, ours: u64, peer: (&str, u64), bar: u64) -> Row {
+    /// So many a second, at least.
+    pub fn rate(what: &str, ours: f64, bar: f64) -> Row {
+        Row {
+            what: what.to_owned(),
+            ours: format!("{ours:.0} / s"),
+            peer: String::new(),
+            ratio: String::new(),
+            bar: format!("≥ {bar} / s"),
+            met: Some(ours >= bar),
+        }
+    }
+
+    /// A number that must not be exceeded.
+    pub fn count(what: &str, ours: f64, bar: f64) -> Row {
+        Row {
+            what: what.to_owned(),
+            ours: format!("{ours:.2}"),
+            peer: String::new(),
+            ratio: String::new(),
+            bar: format!("≤ {bar}"),
+            met: Some(ours <= bar),
+        }
+    }
+
+    /// Memory that must not be exceeded, in KiB, beside what a peer takes, if there is one.
+    pub fn memory(what: &str, ours: u64, peer: Option<(&str, u64)>, bar: u64) -> Row {
+        let peer = peer.map(|(name, size)| format!("{name} {size} KiB"));
         Row {
             what: what.to_owned(),
             ours: format!("{ours} KiB"),
-            peer: format!("{} {} KiB", peer.0, peer.1),
+            peer: peer.unwrap_or_default(),
             ratio: String::new(),
             bar: format!("≤ {bar} KiB"),
             met: Some(ours <= bar),
@@ -149,8 +174,12 @@ mod tests {
             Row::ratio("slow", 9 * MS, ("peer", 10 * MS), 0.8),
             Row::ratio("told", 9 * MS, ("peer", 10 * MS), 0.8).for_information(),
             Row::at_most("late", 16 * MS, 15 * MS),
+            Row::rate("few", 199.0, 200.0),
+            Row::rate("enough", 200.0, 200.0),
+            Row::count("many", 3.01, 3.0),
+            Row::memory("large", 5, None, 4),
         ]);
         let missed: Vec<_> = report.missed().map(Row::what).collect();
-        assert_eq!(missed, ["slow", "late"]);
+        assert_eq!(missed, ["slow", "late", "few", "many", "large"]);
     }
 }

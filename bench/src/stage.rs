@@ -54,6 +54,15 @@ pub enum StageError {
         /// What.
         output: String,
     },
+    /// A server could not be asked.
+    #[error("cannot have an answer to {request}")]
+    Request {
+        /// What.
+        request: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// A file operation.
     #[error("cannot prepare {path}")]
     Io {
@@ -271,6 +280,11 @@ impl Stage {
         let mut command = self.command(&self.sandbox, &place.dir);
         command.env("SANDBOX_ROOT", &place.root);
         command
+    }
+
+    /// `sandbox …`, run by the user in `dir`, with nothing said of where sandboxes are.
+    pub fn program(&self, dir: &Path) -> Command {
+        self.command(&self.sandbox, dir)
     }
 
     /// Any program, run by the user in `dir`.

@@ -33,6 +33,22 @@ pub fn median(mut samples: Vec<Duration>) -> Duration {
     samples.get(samples.len() / 2).copied().unwrap_or_default()
 }
 
+/// The time within which so many of a hundred samples are.
+pub fn percentile(mut samples: Vec<Duration>, percent: usize) -> Duration {
+    samples.sort_unstable();
+    let place = (samples.len() * percent).div_ceil(100).saturating_sub(1);
+    samples.get(place).copied().unwrap_or_default()
+}
+
+/// Lets others go on for a while: a client that does not ask at once, or what nobody tells the end of.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the pauses are part of what is measured"
+)]
+pub fn pause(duration: Duration) {
+    std::thread::sleep(duration);
+}
+
 /// How long the command took from spawn to exit, and how it ended.
 pub fn timed(command: &mut Command) -> Result<(Duration, ExitStatus), StageError> {
     let begun = Instant::now();
@@ -80,6 +96,14 @@ mod tests {
     fn the_median_ignores_order_and_outliers() {
         let samples = [900, 3, 1, 2, 4].map(Duration::from_millis).to_vec();
         assert_eq!(median(samples), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn a_percentile_is_the_slowest_of_those_that_are_within_it() {
+        let samples: Vec<_> = (1..=200).rev().map(Duration::from_millis).collect();
+        assert_eq!(percentile(samples.clone(), 95), Duration::from_millis(190));
+        assert_eq!(percentile(samples.clone(), 100), Duration::from_millis(200));
+        assert_eq!(percentile(samples[..1].to_vec(), 95), samples[0]);
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! What a running `sandbox run` takes besides the command: the proportional set size of every
 //! process in its tree except the command's own. bubblewrap's is told beside it.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use crate::processes::Process;
 use crate::report::Row;
 use crate::stage::{Filesystem, Stage, StageError};
 use crate::tree::{Git, plant, sandbox_of};
@@ -39,7 +38,7 @@ pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
     Ok(vec![Row::memory(
         "memory of a running run",
         ours,
-        ("bwrap", peer),
+        Some(("bwrap", peer)),
         4096,
     )])
 }
@@ -71,37 +70,16 @@ fn await_ready(child: &mut Child) -> Option<()> {
 fn tree_size(process: u32) -> Option<u64> {
     let mut size = 0;
     let mut sleeping = false;
-    let mut remaining = vec![process];
-    while let Some(process) = remaining.pop() {
-        let proc = PathBuf::from(format!("/proc/{process}"));
+    for process in Process(process).tree() {
         // `ready` comes before the exec that makes it a sleep: wait for that event.
-        while comm(&proc)? == "sh" {
+        while process.name()? == "sh" {
             std::thread::yield_now();
         }
-        if comm(&proc)? == "sleep" {
+        if process.name()? == "sleep" {
             sleeping = true;
         } else {
-            size += proportional_size(&proc)?;
-        }
-        for task in fs::read_dir(proc.join("task")).ok()? {
-            let children = fs::read_to_string(task.ok()?.path().join("children")).ok()?;
-            remaining.extend(
-                children
-                    .split_whitespace()
-                    .filter_map(|id| id.parse::<u32>().ok()),
-            );
+            size += process.weight().memory;
         }
     }
     sleeping.then_some(size)
-}
-
-fn comm(proc: &std::path::Path) -> Option<String> {
-    let comm = fs::read_to_string(proc.join("comm")).ok()?;
-    Some(comm.trim_end().to_owned())
-}
-
-fn proportional_size(proc: &std::path::Path) -> Option<u64> {
-    let rollup = fs::read_to_string(proc.join("smaps_rollup")).ok()?;
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
