@@ -38,11 +38,39 @@ struct Step {
 /// Everything on the page must be as it says, on this server. `page` is a path from the repository's top.
 #[track_caller]
 pub fn must_be_true(page: &str, server: &Server) {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = fs::read_to_string(top.join(page)).expect("the page");
-    let steps = steps(&text);
+    follow(page, steps(&text_of(page)), server);
+}
+
+/// The same, of what is below this heading alone.
+#[track_caller]
+pub fn section_must_be_true(page: &str, heading: &str, server: &Server) {
+    let text = text_of(page);
+    let begin = text.find(&format!("\n{heading}\n")).expect("the heading");
+    let begin = begin + heading.len() + 1;
+    let end = text[begin..]
+        .find("\n## ")
+        .map_or(text.len(), |end| begin + end);
+    // Lines above it are counted, so that a step is found where it is.
+    let above = "\n".repeat(text[..begin].matches('\n').count());
+    follow(
+        page,
+        steps(&format!("{above}{}", &text[begin..end])),
+        server,
+    );
+}
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text_of(page: &str) -> String {
+    fs::read_to_string(top().join(page)).expect("the page")
+}
+
+#[track_caller]
+fn follow(page: &str, steps: Vec<Step>, server: &Server) {
     assert!(!steps.is_empty(), "{page} has no examples");
-    let outcomes = Reader::new(server, &top).follow(&steps);
+    let outcomes = Reader::new(server).follow(&steps);
     let mut wrong = String::new();
     for (step, outcome) in steps.iter().zip(outcomes) {
         let shown = step.shown.as_deref().unwrap_or_default();
@@ -75,7 +103,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// With a home in which the server's data is where it is by default, and a checkout to stand in.
-    fn new<'a>(server: &'a Server, top: &Path) -> Reader<'a> {
+    fn new(server: &Server) -> Reader<'_> {
         let home = server.base().join("reader");
         let place = home.join("sandbox");
         let parent = home.join(".local/share/daedalos");
@@ -85,7 +113,7 @@ impl Reader<'_> {
         let link =
             |from: PathBuf, to: PathBuf| std::os::unix::fs::symlink(from, to).expect("a link");
         link(server.data(), parent.join("server"));
-        let examples = fs::canonicalize(top.join("examples")).expect("the examples");
+        let examples = fs::canonicalize(top().join("examples")).expect("the examples");
         link(examples, place.join("examples"));
         Reader {
             server,

@@ -111,6 +111,26 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
+fn beyond_the_loopback_a_key_must_be_chosen() {
+    let server = server();
+    let elsewhere = server.base().join("elsewhere");
+    for address in ["0.0.0.0:0", "[::]:0", "203.0.113.9:8000"] {
+        let exposed = Command::new(server.command().get_program())
+            .args(["serve", "--bind", address, "--data"])
+            .arg(&elsewhere)
+            .output()
+            .unwrap();
+        let said = refusal(&exposed);
+        assert!(said.contains("no API key was chosen"), "{said}");
+        assert!(said.contains("hint: set SANDBOX_API_KEY"), "{said}");
+    }
+    assert!(
+        !elsewhere.exists(),
+        "something was made before it was refused"
+    );
+}
+
+#[test]
 fn an_interrupt_ends_it_well_and_leaves_nothing() {
     let mut server = server();
     server.session();
