@@ -8,7 +8,7 @@
 mod tests;
 
 use utoipa::openapi::header::Header;
-use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{Components, ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -175,7 +175,15 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 /// Adds what every route shares.
 fn complete(operation: &mut Operation) {
     let scope = scope(operation);
+    let parameters = operation.parameters.iter().flatten();
+    let mut parameters = parameters.filter_map(|parameter| match parameter {
+        RefOr::T(parameter) => Some(parameter),
+        RefOr::Ref(_) => None,
+    });
+    let is_about_something = parameters.any(|one| one.parameter_in == ParameterIn::Path);
     let is_asked = |status: &str| match status {
+        // A path need not even be text.
+        "400" => is_about_something,
         // Somebody who may look is anybody with a key.
         "403" => scope.as_deref().is_some_and(|scope| scope != "read"),
         "401" | "429" | "503" => scope.is_some(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::contract;
 use crate::events::Events;
 
 /// How long the server may be silent before the test fails. Far above what it is.
@@ -127,12 +128,14 @@ impl Call {
         self.header("Content-Length", promised.to_string())
     }
 
-    /// Sends it and reads the whole answer.
+    /// Sends it and reads the whole answer, which must be one that the API's description tells of.
     #[track_caller]
     pub fn send(self) -> Answer {
-        let what = format!("{} {}", self.method, self.target);
-        self.try_send()
-            .unwrap_or_else(|error| panic!("{what}: {error}"))
+        let (method, target) = (self.method.clone(), self.target.clone());
+        let answer = self.try_send();
+        let answer = answer.unwrap_or_else(|error| panic!("{method} {target}: {error}"));
+        contract::must_be_kept(&method, &target, &answer);
+        answer
     }
 
     /// The same, where the server may not be there.

@@ -7,6 +7,7 @@
 
 mod client;
 mod command_line;
+mod contract;
 mod events;
 pub mod guide;
 mod http;
