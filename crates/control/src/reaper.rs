@@ -51,19 +51,22 @@ impl Control {
     pub(crate) async fn reap_once(&self) -> Result<(), ControlError> {
         self.flush_activity().await;
         let (records, settings) = (&self.shared.records, &self.shared.settings);
+        let node = &settings.node_id;
         if settings.expire {
             let now = Timestamp::now();
-            let expired = records.sessions_expired_before(now, BATCH).await?;
+            let expired = records.sessions_expired_before(now, node, BATCH).await?;
             self.end_all(expired, SessionEvent::Expired, "it expired")
                 .await;
         }
         if let Some(idle) = settings.idle_timeout {
-            let idle = records.sessions_idle_since(before_now(idle), BATCH).await?;
+            let since = before_now(idle);
+            let idle = records.sessions_idle_since(since, node, BATCH).await?;
             self.end_all(idle, SessionEvent::Idle, "it was idle for too long")
                 .await;
         }
         if let Some(age) = settings.max_lifetime {
-            let old = records.sessions_older_than(before_now(age), BATCH).await?;
+            let born = before_now(age);
+            let old = records.sessions_older_than(born, node, BATCH).await?;
             self.end_all(
                 old,
                 SessionEvent::Outlived,
@@ -146,9 +149,8 @@ impl Control {
     }
 
     async fn end_all(&self, sessions: Vec<Stored<Session>>, event: SessionEvent, reason: &str) {
-        let node = &self.shared.settings.node_id;
         for Stored { value: session, .. } in sessions {
-            if session.node_id != *node || session.status.after(event).is_err() {
+            if session.status.after(event).is_err() {
                 continue;
             }
             let id = &session.id;

@@ -123,6 +123,11 @@ impl Records {
         &self.database.name
     }
 
+    /// Can servers on other machines use the same database?
+    pub fn is_shared(&self) -> bool {
+        self.reader().get_database_backend() != sea_orm::DbBackend::Sqlite
+    }
+
     /// Waits for what is under way and closes every connection. Later calls fail.
     pub async fn close(&self) {
         // A connection that is gone is closed, too.

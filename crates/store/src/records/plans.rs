@@ -226,9 +226,12 @@ async fn ask_for_other_lists(records: &Records) {
 async fn ask_for_what_is_due(records: &Records) {
     let time = middle();
     let node = "node-1".parse().unwrap();
-    records.sessions_idle_since(time, 10).await.unwrap();
-    records.sessions_expired_before(time, 10).await.unwrap();
-    records.sessions_older_than(time, 10).await.unwrap();
+    records.sessions_idle_since(time, &node, 10).await.unwrap();
+    records
+        .sessions_expired_before(time, &node, 10)
+        .await
+        .unwrap();
+    records.sessions_older_than(time, &node, 10).await.unwrap();
     records.live_sessions_on(&node).await.unwrap();
     records.live_session_counts().await.unwrap();
     records.live_execution_count().await.unwrap();

@@ -198,42 +198,49 @@ impl Records {
         row.clone().read()
     }
 
-    /// Up to `limit` sessions that are not over and were last used before `time`, the longest idle
-    /// first.
+    /// Up to `limit` sessions on a node that are not over and were last used before `time`, the longest
+    /// idle first.
     pub async fn sessions_idle_since(
         &self,
         time: Timestamp,
+        node: &NodeId,
         limit: u64,
     ) -> Result<Vec<Stored<Session>>, StoreError> {
-        self.live_before(Column::LastActivityAt, time, limit).await
+        self.live_before(Column::LastActivityAt, time, node, limit)
+            .await
     }
 
-    /// Up to `limit` sessions that are not over but expired before `time`, the longest expired
-    /// first.
+    /// Up to `limit` sessions on a node that are not over but expired before `time`, the longest
+    /// expired first.
     pub async fn sessions_expired_before(
         &self,
         time: Timestamp,
+        node: &NodeId,
         limit: u64,
     ) -> Result<Vec<Stored<Session>>, StoreError> {
-        self.live_before(Column::ExpiresAt, time, limit).await
+        self.live_before(Column::ExpiresAt, time, node, limit).await
     }
 
-    /// Up to `limit` sessions that are not over and were made before `time`, the oldest first.
+    /// Up to `limit` sessions on a node that are not over and were made before `time`, the oldest
+    /// first.
     pub async fn sessions_older_than(
         &self,
         time: Timestamp,
+        node: &NodeId,
         limit: u64,
     ) -> Result<Vec<Stored<Session>>, StoreError> {
-        self.live_before(Column::CreatedAt, time, limit).await
+        self.live_before(Column::CreatedAt, time, node, limit).await
     }
 
     async fn live_before(
         &self,
         column: Column,
         time: Timestamp,
+        node: &NodeId,
         limit: u64,
     ) -> Result<Vec<Stored<Session>>, StoreError> {
         let select = Entity::find()
+            .filter(Column::NodeId.eq(node.as_str()))
             .filter(Column::IsOver.eq(false))
             .filter(column.lt(micros(time)))
             .order_by_asc(column)

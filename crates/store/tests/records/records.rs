@@ -166,12 +166,15 @@ async fn the_reaper_finds_what_is_due(database: Database) {
     let names = |found: Vec<sandbox_store::Stored<Session>>| -> Vec<SessionId> {
         found.into_iter().map(|stored| stored.value.id).collect()
     };
-    let older = records.sessions_older_than(time(2), 10).await.unwrap();
-    assert_eq!(names(older), ids[..2]);
-    let idle = records.sessions_idle_since(time(100), 2).await.unwrap();
-    assert_eq!(names(idle), ids[..2]);
-    let expired = records.sessions_expired_before(time(20), 9).await.unwrap();
-    assert_eq!(names(expired), [ids[2].clone(), ids[1].clone()]);
+    let (node, other) = ("node-1".parse().unwrap(), "node-2".parse().unwrap());
+    let older = records.sessions_older_than(time(2), &node, 10).await;
+    assert_eq!(names(older.unwrap()), ids[..2]);
+    let idle = records.sessions_idle_since(time(100), &node, 2).await;
+    assert_eq!(names(idle.unwrap()), ids[..2]);
+    let expired = records.sessions_expired_before(time(20), &node, 9).await;
+    assert_eq!(names(expired.unwrap()), [ids[2].clone(), ids[1].clone()]);
+    let elsewhere = records.sessions_expired_before(time(20), &other, 9).await;
+    assert_eq!(elsewhere.unwrap(), []);
     let mut here = names(
         records
             .live_sessions_on(&"node-1".parse().unwrap())
