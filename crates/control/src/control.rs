@@ -39,8 +39,6 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) packages: Packages,
     pub(crate) leaving: Leaving,
-    /// Other servers share the records.
-    pub(crate) has_peers: AtomicBool,
     /// This node takes no new sessions.
     pub(crate) is_draining: AtomicBool,
     stopped: tokio::sync::OnceCell<()>,
@@ -72,7 +70,6 @@ impl Control {
                 pool: Pool::default(),
                 packages: Packages::default(),
                 leaving,
-                has_peers: AtomicBool::new(false),
                 is_draining: AtomicBool::new(false),
                 stopped: tokio::sync::OnceCell::new(),
                 background: std::sync::Mutex::default(),
@@ -80,7 +77,7 @@ impl Control {
         };
         control.seed_templates().await?;
         control.recover().await?;
-        control.look_at_nodes().await?;
+        control.say_here().await?;
         control.in_background(control.clone().look_after_nodes());
         control.in_background(control.clone().fill_pool());
         control.in_background(control.clone().reap());

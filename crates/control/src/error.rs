@@ -1,5 +1,6 @@
 //! Why something was not done, sorted by who must act.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
@@ -92,7 +93,7 @@ pub enum ControlError {
     #[error("{part} does not answer")]
     Unavailable {
         /// What.
-        part: &'static str,
+        part: Cow<'static, str>,
         /// Why.
         source: Box<dyn Error + Send + Sync>,
     },
@@ -187,7 +188,7 @@ impl From<StoreError> for ControlError {
                 ControlError::invalid(field, problem, "send text without control characters")
             }
             StoreError::Unavailable { .. } => ControlError::Unavailable {
-                part: "the database",
+                part: "the database".into(),
                 source: error.into(),
             },
             _ => ControlError::failed("keep the records", error),
@@ -198,7 +199,7 @@ impl From<StoreError> for ControlError {
 impl From<ObjectsError> for ControlError {
     fn from(error: ObjectsError) -> ControlError {
         ControlError::Unavailable {
-            part: "the object store",
+            part: "the object store".into(),
             source: error.into(),
         }
     }
@@ -215,7 +216,7 @@ impl From<RuntimeError> for ControlError {
                 ControlError::conflict(error, "wait until it is done, and try again")
             }
             _ => ControlError::Unavailable {
-                part: "the local runtime",
+                part: "the local runtime".into(),
                 source: error.into(),
             },
         }
@@ -244,7 +245,7 @@ impl From<LineError> for ControlError {
                 }
             },
             error => ControlError::Unavailable {
-                part: "the session's executor",
+                part: "the session's executor".into(),
                 source: error.into(),
             },
         }

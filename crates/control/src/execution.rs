@@ -488,8 +488,16 @@ impl Control {
         let Some(finished) = self.keep(stored, None, outcome).await else {
             return;
         };
-        if let Some((wait, execution)) = again(&finished.execution) {
-            self.retry(session, wait, execution);
+        let id = &finished.execution.id;
+        let Some((wait, execution)) = again(&finished.execution) else {
+            return;
+        };
+        // What another node lost is not run here: its files are there.
+        match self.elsewhere(&session).await {
+            Ok(None) => self.retry(session, wait, execution),
+            _ => {
+                tracing::info!(execution = %id, "execution {id} is not run again: its node is lost")
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ pub use events::Watch;
 pub use execution::{Finished, NewExecution, Output, Submitted};
 pub use file::{Archived, MOST_BYTES, Opened, Upload, unwritable};
 pub use keys::{Made, hash, new_secret};
+pub use node::Elsewhere;
 pub use pool::PoolChoice;
 pub use session::{Asked, NewSession, Source};
 pub use settings::Settings;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sandbox_model::{Node, NodeId, NodeStatus, SessionId};
@@ -22,6 +22,15 @@ pub(crate) const BEAT: Duration = Duration::from_secs(10);
 
 /// How long one may be silent: three times.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// Another server, and where it is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Which.
+    pub node: NodeId,
+    /// Where, as a URL.
+    pub endpoint: String,
+}
 
 impl Control {
     /// Every node, by name.
@@ -45,24 +54,50 @@ impl Control {
         Ok(node)
     }
 
-    /// Where to ask for a session that is not on this node; none when it is, or is over.
-    pub async fn elsewhere(&self, id: &SessionId) -> Result<Option<String>, ControlError> {
-        // Most servers are alone, and need not look.
-        if !self.shared.has_peers.load(Ordering::Relaxed) {
+    /// Where to ask for a session that is not on this node; none when it is.
+    pub async fn elsewhere(&self, id: &SessionId) -> Result<Option<Elsewhere>, ControlError> {
+        // Nobody else can use a database that is a file, and nobody need look.
+        if !self.shared.records.is_shared() {
             return Ok(None);
         }
         let session = self.session(id).await?;
-        if session.node_id == self.shared.settings.node_id {
+        match self.reached_at(&session.node_id).await {
+            // What was kept of its files can be had here.
+            Err(_) if session.status.is_over() && self.shared.objects.is_elsewhere() => Ok(None),
+            reached => reached,
+        }
+    }
+
+    /// Where to ask for a persistent session of an agent whose workspace is not on this node; none when it is,
+    /// or there is none yet.
+    pub async fn elsewhere_for(&self, agent: &str) -> Result<Option<Elsewhere>, ControlError> {
+        if !self.shared.records.is_shared() {
             return Ok(None);
         }
-        let node = self.node(&session.node_id).await?;
-        match node.status {
-            NodeStatus::Online | NodeStatus::Draining => Ok(Some(node.api_endpoint)),
-            // What was kept of its files can be had here.
-            _ if session.status.is_over() && self.shared.objects.is_elsewhere() => Ok(None),
+        match self.shared.records.latest_persistent_session(agent).await? {
+            Some(latest) if latest.value.workspace_removed_at.is_none() => {
+                self.reached_at(&latest.value.node_id).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Where a node is reached, if it is not this one.
+    async fn reached_at(&self, id: &NodeId) -> Result<Option<Elsewhere>, ControlError> {
+        if *id == self.shared.settings.node_id {
+            return Ok(None);
+        }
+        let Node {
+            id,
+            status,
+            api_endpoint: endpoint,
+            ..
+        } = self.node(id).await?;
+        match status {
+            NodeStatus::Online | NodeStatus::Draining => Ok(Some(Elsewhere { node: id, endpoint })),
             NodeStatus::Unhealthy | NodeStatus::Offline => Err(ControlError::Unavailable {
-                part: "the node that has the session",
-                source: format!("node {} is {}", node.id, node.status).into(),
+                part: format!("node {id}, which has the workspace,").into(),
+                source: format!("it is {status}").into(),
             }),
         }
     }
@@ -85,16 +120,26 @@ impl Control {
     pub(crate) async fn look_after_nodes(self) {
         let mut beat = tokio::time::interval(BEAT);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut failed: Option<Instant> = None;
         loop {
             beat.tick().await;
-            if let Err(error) = self.look_at_nodes().await {
+            let looked = async {
+                let now = self.say_here().await?;
+                // While nobody could say that they are there, silence means nothing.
+                match failed.is_some_and(|failed| failed.elapsed() < SILENCE) {
+                    true => Ok(()),
+                    false => self.miss_silent(now).await,
+                }
+            };
+            if let Err(error) = looked.await {
                 tracing::warn!(%error, "cannot say that this node is there");
+                failed = Some(Instant::now());
             }
         }
     }
 
-    /// Says that this node is there, and looks after the others.
-    pub(crate) async fn look_at_nodes(&self) -> Result<(), ControlError> {
+    /// Says that this node is there, by the clock of the database, which is everybody's: what that says.
+    pub(crate) async fn say_here(&self) -> Result<Timestamp, ControlError> {
         let id = &self.shared.settings.node_id;
         let known = self.shared.records.node(id).await?;
         let is_draining = known.is_some_and(|known| known.value.status == NodeStatus::Draining);
@@ -105,16 +150,18 @@ impl Control {
             true => NodeStatus::Draining,
             false => NodeStatus::Online,
         };
-        self.shared
-            .records
-            .upsert_node(&self.this_node(status)?)
-            .await?;
+        let now = self.shared.records.now().await?;
+        let mut node = self.this_node(status)?;
+        node.last_heartbeat_at = now;
+        self.shared.records.upsert_node(&node).await?;
+        Ok(now)
+    }
+
+    /// Looks for nodes that have not said for too long that they are there.
+    async fn miss_silent(&self, now: Timestamp) -> Result<(), ControlError> {
+        let id = &self.shared.settings.node_id;
         let nodes = self.nodes().await?;
-        let has_peers = nodes.iter().any(|node| node.id != *id);
-        self.shared.has_peers.store(has_peers, Ordering::Relaxed);
-        let silent = Timestamp::now()
-            .checked_sub(SILENCE)
-            .unwrap_or(Timestamp::MIN);
+        let silent = now.checked_sub(SILENCE).unwrap_or(Timestamp::MIN);
         let is_lost = |node: &&Node| {
             node.id != *id
                 && matches!(node.status, NodeStatus::Online | NodeStatus::Draining)

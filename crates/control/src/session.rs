@@ -164,8 +164,8 @@ impl Control {
         let node = &session.node_id;
         if *node != self.shared.settings.node_id {
             return Err(ControlError::Unavailable {
-                part: "the node that has the session",
-                source: format!("session {} is on node {node}", session.id).into(),
+                part: format!("node {node}, which has the workspace,").into(),
+                source: format!("session {} is not on this node", session.id).into(),
             });
         }
         let start = Start {

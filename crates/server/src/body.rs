@@ -34,7 +34,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             let solution = "send the header `Content-Type: application/json`; `curl --json` does";
             return Err(ApiError::invalid(detail, solution));
         }
-        let bytes = read(request).await?;
+        let bytes = read(request.into_body()).await?;
         // Nothing at all says as much as an empty object.
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         Ok(Body {
@@ -44,8 +44,9 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-async fn read(request: Request) -> Result<bytes::Bytes, ApiError> {
-    let limited = Limited::new(request.into_body(), LONGEST);
+/// The whole of it, if it is no longer than it may be.
+pub(crate) async fn read(body: axum::body::Body) -> Result<bytes::Bytes, ApiError> {
+    let limited = Limited::new(body, LONGEST);
     match limited.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(

@@ -253,8 +253,8 @@ impl From<ControlError> for ApiError {
                 ApiError::new(status, code, description, problem, solution)
             }
             ControlError::Unavailable { part, source } => {
-                tracing::error!(part, error = %chain(source.as_ref()), "{part} does not answer");
-                ApiError::unavailable(part)
+                tracing::error!(%part, error = %chain(source.as_ref()), "{part} does not answer");
+                ApiError::unavailable(&part)
             }
             ControlError::Failed { what, source } => {
                 tracing::error!(error = %chain(source.as_ref()), "cannot {what}");

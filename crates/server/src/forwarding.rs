@@ -4,6 +4,8 @@
 //! processes is asked of the server that has them; everything else, any of them answers from the records.
 //! A request is passed on once: the server that gets it answers, whatever it finds.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
@@ -13,22 +15,29 @@ use axum::response::{IntoResponse, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use sandbox_control::ControlError;
+use sandbox_control::{ControlError, Elsewhere};
 use sandbox_model::{ExecutionId, RequestId, SessionId};
+use serde::Deserialize;
 
 use crate::authentication::Holder;
+use crate::body;
 use crate::error::ApiError;
 use crate::state::App;
 
 const FORWARDED: HeaderName = HeaderName::from_static("x-sandbox-forwarded");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// How long a server may take to be reached: one whose machine is gone does not even refuse.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Speaks to other servers.
 pub(crate) type Peers = Client<HttpConnector, Body>;
 
 /// What speaks to other servers.
 pub(crate) fn peers() -> Peers {
-    Client::builder(TokioExecutor::new()).build_http()
+    let mut connector = HttpConnector::new();
+    connector.set_connect_timeout(Some(PATIENCE));
+    Client::builder(TokioExecutor::new()).build(connector)
 }
 
 /// Passes a request on if its session is elsewhere.
@@ -38,9 +47,18 @@ pub(crate) async fn forward(State(app): State<App>, request: Request, next: Next
         return next.run(request).await;
     }
     let about = About::of(request.method(), request.uri().path());
+    let (about, request) = match about {
+        Some(About::Creation) if app.control.records().is_shared() => {
+            match with_agent(request).await {
+                Ok(read) => read,
+                Err(error) => return error.into_response(),
+            }
+        }
+        about => (about, request),
+    };
     match place(&app, about).await {
         Ok(None) => next.run(request).await,
-        Ok(Some(endpoint)) => match pass_on(&app, &endpoint, request).await {
+        Ok(Some(other)) => match pass_on(&app, &other, request).await {
             Ok(response) => response,
             Err(error) => error.into_response(),
         },
@@ -51,9 +69,10 @@ pub(crate) async fn forward(State(app): State<App>, request: Request, next: Next
 }
 
 /// Where a request is to go, if not here.
-async fn place(app: &App, about: Option<About>) -> Result<Option<String>, ControlError> {
+async fn place(app: &App, about: Option<About>) -> Result<Option<Elsewhere>, ControlError> {
     let session = match about {
-        None => return Ok(None),
+        None | Some(About::Creation) => return Ok(None),
+        Some(About::Agent(agent)) => return app.control.elsewhere_for(&agent).await,
         Some(About::Session(id)) => id,
         Some(About::Execution(id)) => app.control.execution(&id).await?.session_id,
     };
@@ -63,6 +82,10 @@ async fn place(app: &App, about: Option<About>) -> Result<Option<String>, Contro
 /// What a request is about that only one server can do.
 #[derive(Debug, PartialEq, Eq)]
 enum About {
+    /// A session that is to be made; whose, its body says.
+    Creation,
+    /// The next persistent session of an agent.
+    Agent(String),
     Session(SessionId),
     Execution(ExecutionId),
 }
@@ -73,6 +96,7 @@ impl About {
         let parts: Vec<&str> = path.split('/').collect();
         let is_change = method != Method::GET && method != Method::HEAD;
         match parts[..] {
+            ["sessions"] if method == Method::POST => Some(About::Creation),
             ["sessions", id, "files" | "archive" | "changes", ..] => {
                 id.parse().ok().map(About::Session)
             }
@@ -83,10 +107,32 @@ impl About {
     }
 }
 
-async fn pass_on(app: &App, endpoint: &str, request: Request) -> Result<Response, ApiError> {
+/// What of a session that is to be made tells where.
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    mode: Option<String>,
+    agent_id: Option<String>,
+}
+
+/// Whose session is to be made, where that matters, and the request as it was.
+async fn with_agent(request: Request) -> Result<(Option<About>, Request), ApiError> {
+    let (parts, content) = request.into_parts();
+    let bytes = body::read(content).await?;
+    // What is not well formed, whoever answers here says.
+    let wanted = serde_json::from_slice::<Wanted>(&bytes).ok();
+    let agent = wanted.filter(|wanted| wanted.mode.as_deref() == Some("persistent"));
+    let agent = agent.and_then(|wanted| wanted.agent_id);
+    Ok((
+        agent.map(About::Agent),
+        Request::from_parts(parts, Body::from(bytes)),
+    ))
+}
+
+async fn pass_on(app: &App, other: &Elsewhere, request: Request) -> Result<Response, ApiError> {
+    let Elsewhere { node, endpoint } = other;
     let unreachable = |error: Box<dyn std::error::Error + Send + Sync>| {
         ApiError::from(ControlError::Unavailable {
-            part: "the server that has the session",
+            part: format!("node {node}, which has the workspace,").into(),
             source: error,
         })
     };
@@ -142,7 +188,8 @@ mod tests {
                 None
             );
         }
-        assert_eq!(about(Method::POST, "sessions"), None);
+        assert_eq!(about(Method::GET, "sessions"), None);
+        assert_eq!(about(Method::POST, "sessions").as_deref(), Some("Creation"));
         assert_eq!(
             about(Method::GET, "executions/exec_20261116_abcdefgh/result"),
             None

@@ -299,9 +299,19 @@ impl Control {
                 "use that one, or end it first",
             ));
         }
-        if before.workspace_removed_at.is_none() {
-            session.workspace_path = before.workspace_path;
+        if before.workspace_removed_at.is_some() {
+            return Ok(());
         }
+        if before.node_id != session.node_id {
+            return Err(ControlError::conflict(
+                format!(
+                    "the workspace of agent {agent} is on node {}",
+                    before.node_id
+                ),
+                "ask again: the request is passed on to that node",
+            ));
+        }
+        session.workspace_path = before.workspace_path;
         Ok(())
     }
 
