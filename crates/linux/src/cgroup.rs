@@ -298,14 +298,22 @@ fn memory_kills(text: &str) -> Option<u64> {
 }
 
 /// Removes a group whose last process is about to leave: it does a moment after it was waited for.
+fn remove_soon(directory: &Path) {
+    remove_within(directory, std::time::Duration::from_millis(100));
+}
+
+/// The same, for those who know that everybody in it was killed, and may take their time to be gone.
 #[expect(
     clippy::disallowed_methods,
     reason = "version 1 tells of no event to wait for"
 )]
-fn remove_soon(directory: &Path) {
-    for _ in 0..100 {
+fn remove_within(directory: &Path, patience: std::time::Duration) {
+    let begin = std::time::Instant::now();
+    loop {
         match fs::remove_dir(directory) {
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < patience =>
+            {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
             _ => break,

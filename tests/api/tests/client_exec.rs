@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 
 use rustix::process::Signal;
-use sandbox_api_tests::{Form, Server, beside, like, pipe, rows};
+use sandbox_api_tests::{Form, Server, beside, eventually, like, pipe, rows};
 use sandbox_tests::{Running, finish};
 use serde_json::json;
 
@@ -66,13 +66,17 @@ fn the_status_is_the_codes_own() {
 
     let mut exec = Running::start(&mut server.sandbox(["exec", &id, "echo begun; sleep 100"]));
     exec.wait_for("begun");
-    let running = server
-        .ask(["execution", "list", &id, "--status", "running", "--json"])
-        .succeeded()
-        .json();
-    let execution = running["executions"][0]["execution_id"].as_str().unwrap();
+    // What is over in a moment is never told as running.
+    let execution = eventually("it is running", || {
+        let running = server
+            .ask(["execution", "list", &id, "--status", "running", "--json"])
+            .succeeded()
+            .json();
+        let found = running["executions"][0]["execution_id"].as_str();
+        found.map(str::to_owned)
+    });
     let cancelled = server
-        .ask(["execution", "cancel", execution, "--json"])
+        .ask(["execution", "cancel", &execution, "--json"])
         .succeeded()
         .json();
     assert_eq!(cancelled["status"], "cancelled");

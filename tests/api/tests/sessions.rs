@@ -386,7 +386,8 @@ on_every_storage! {
     fn a_paused_session_stands_still_and_goes_on(server: &Server) {
         let id = server.session();
         let path = format!("/sessions/{id}");
-        let ticking = "i=0; while true; do i=$((i+1)); echo $i > tick; sleep 0.01; done";
+        // Renamed, so that whoever reads it finds it whole.
+        let ticking = "i=0; while true; do i=$((i+1)); echo $i > .tick; mv .tick tick; sleep 0.01; done";
         let ticker = server.submit(&id, json!({ "language": "shell", "code": ticking, "timeout": 60 }));
         server.until_file(&id, "tick");
         let paused = server.post(&format!("{path}/pause"), &json!({})).json(200);

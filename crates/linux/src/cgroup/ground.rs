@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
-use super::{Group, Limit, Version, delegate, find, mounted, remove_soon, write};
+use super::{Group, Limit, Version, delegate, find, mounted, remove_within, write};
 use crate::clone::{Namespaces, Parent, clone};
 use crate::identity::Ids;
 
@@ -273,7 +273,8 @@ fn clear(plot: &Path) {
         let pid = rustix::process::Pid::from_raw(pid);
         let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
     }
-    remove_soon(plot);
+    // On a busy machine it takes a while until the kernel has taken a sandbox down.
+    remove_within(plot, std::time::Duration::from_secs(5));
 }
 
 #[cfg(test)]
