@@ -197,7 +197,7 @@ impl Server {
     /// A request without a key.
     #[track_caller]
     pub fn stranger(&self, method: &str, target: &str) -> Call {
-        Call::new(self.address(), method, target)
+        Call::new(self.address(), method, target).described()
     }
 
     /// A request by the admin.
