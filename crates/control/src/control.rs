@@ -18,6 +18,7 @@ use crate::packages::Packages;
 use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::template::Templates;
+use crate::terminal::Terminals;
 
 /// The control plane. Clones are the same one.
 #[derive(Debug, Clone)]
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) templates: Templates,
     pub(crate) underway: Underway,
+    pub(crate) terminals: Terminals,
     pub(crate) pool: Pool,
     pub(crate) packages: Packages,
     pub(crate) leaving: Leaving,
@@ -67,6 +69,7 @@ impl Control {
                 events: Events::default(),
                 templates: Templates::default(),
                 underway: Underway::default(),
+                terminals: Terminals::default(),
                 pool: Pool::default(),
                 packages: Packages::default(),
                 leaving,
@@ -109,6 +112,7 @@ impl Control {
 
     async fn stop_now(&self) {
         self.shared.underway.close();
+        self.shared.terminals.close().await;
         let finished = self.shared.underway.drained();
         let patience = self.shared.settings.drain_timeout;
         if tokio::time::timeout(patience, finished).await.is_err() {

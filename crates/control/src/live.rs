@@ -102,7 +102,9 @@ impl Live {
     pub(crate) async fn end(self: &Arc<Live>, workspace: &SessionId) -> Result<(), RuntimeError> {
         let place = self.enter(workspace);
         let mut line = place.slot.line.lock().await;
-        *line = None;
+        // It is cut afterwards: an executor that is left alone ends, and would be told of as having ended by
+        // itself.
+        let _cut = line.take();
         self.runtime.end(workspace).await
     }
 
@@ -113,7 +115,7 @@ impl Live {
     ) -> Result<(), RuntimeError> {
         let place = self.enter(workspace);
         let mut line = place.slot.line.lock().await;
-        *line = None;
+        let _cut = line.take();
         self.runtime.discard(workspace).await
     }
 

@@ -13,7 +13,7 @@ mod room;
 pub mod runtime;
 pub mod spec;
 
-pub use line::{Course, Line, LineError};
+pub use line::{Course, Line, LineError, Terminal};
 pub use local::{Ended, Local};
 pub use nursery::Nursery;
 pub use promotion::{Extent, Promote, Promotion, Resolve};

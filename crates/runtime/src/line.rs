@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, Reply};
-use sandbox_executor::{Happening, Link, Outcome, Request};
+use sandbox_executor::{Happening, Link, Opening, Outcome, Request};
 use thiserror::Error;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -107,6 +107,23 @@ impl Line {
         course.outcome().await
     }
 
+    /// Has a program started on a terminal. Returns when it runs, with our end of that.
+    pub async fn open_terminal(&self, opening: Opening) -> Result<(Terminal, OwnedFd), LineError> {
+        let (number, answers) = self.shared.waiting.expect().ok_or(LineError::Cut)?;
+        // From here on it is hung up, whoever gives up waiting when.
+        let mut terminal = Terminal {
+            line: self.clone(),
+            number,
+            answers,
+            over: false,
+        };
+        self.send(number, Ask::Terminal(opening)).await?;
+        match next(&mut terminal.answers).await? {
+            (Answer::Terminal, Some(end)) => Ok((terminal, end)),
+            _ => Err(LineError::Nonsense),
+        }
+    }
+
     /// Waits until the executor is gone.
     pub async fn cut(&self) {
         let waiting = &self.shared.waiting;
@@ -121,14 +138,17 @@ impl Line {
 
     async fn put(&self, ask: Ask) -> Result<UnboundedReceiver<Answered>, LineError> {
         let (number, answers) = self.shared.waiting.expect().ok_or(LineError::Cut)?;
+        self.send(number, ask).await?;
+        Ok(answers)
+    }
+
+    async fn send(&self, number: u64, ask: Ask) -> Result<(), LineError> {
         let question = Question { number, ask };
-        match self.shared.link.send(&question, &[]).await {
-            Ok(()) => Ok(answers),
-            Err(error) => {
-                self.shared.waiting.forget(number);
-                Err(LineError::Unreachable(error))
-            }
-        }
+        let sent = self.shared.link.send(&question, &[]).await;
+        sent.map_err(|error| {
+            self.shared.waiting.forget(number);
+            LineError::Unreachable(error)
+        })
     }
 }
 
@@ -167,6 +187,45 @@ impl Course {
         }
         // It was taken by `next`.
         Err(LineError::Nonsense)
+    }
+}
+
+/// A program on a terminal, as its asker sees it. It ends, with everything that it started, when this is
+/// dropped.
+#[derive(Debug)]
+pub struct Terminal {
+    line: Line,
+    number: u64,
+    answers: UnboundedReceiver<Answered>,
+    over: bool,
+}
+
+impl Terminal {
+    /// Waits until it has ended by itself: its exit status.
+    pub async fn ended(&mut self) -> Result<i32, LineError> {
+        let ended = match next(&mut self.answers).await {
+            Ok((Answer::TerminalEnded(status), _)) => Ok(status),
+            Ok(_) => Err(LineError::Nonsense),
+            Err(error) => Err(error),
+        };
+        self.over = matches!(ended, Ok(_) | Err(LineError::Cut));
+        ended
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let (line, number) = (self.line.clone(), self.number);
+        // Where there is no runtime any more, there is no executor for long.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // One that is gone has ended everything.
+                let _ = line.ask(Ask::Hang(number)).await;
+            });
+        }
     }
 }
 

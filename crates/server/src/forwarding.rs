@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper_util::client::legacy::Client;
@@ -22,9 +22,13 @@ use serde::Deserialize;
 use crate::authentication::Holder;
 use crate::body;
 use crate::error::ApiError;
+use crate::preview;
+use crate::rate::address;
+use crate::request_id::Verbatim;
 use crate::state::App;
+use crate::tunnel;
 
-const FORWARDED: HeaderName = HeaderName::from_static("x-sandbox-forwarded");
+pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("x-sandbox-forwarded");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// How long a server may take to be reached: one whose machine is gone does not even refuse.
@@ -97,9 +101,12 @@ impl About {
         let is_change = method != Method::GET && method != Method::HEAD;
         match parts[..] {
             ["sessions"] if method == Method::POST => Some(About::Creation),
-            ["sessions", id, "files" | "archive" | "changes", ..] => {
-                id.parse().ok().map(About::Session)
-            }
+            [
+                "sessions",
+                id,
+                "files" | "archive" | "changes" | "terminal" | "ports",
+                ..,
+            ] => id.parse().ok().map(About::Session),
             ["sessions", id, ..] if is_change => id.parse().ok().map(About::Session),
             ["executions", id, ..] if is_change => id.parse().ok().map(About::Execution),
             _ => None,
@@ -128,7 +135,7 @@ async fn with_agent(request: Request) -> Result<(Option<About>, Request), ApiErr
     ))
 }
 
-async fn pass_on(app: &App, other: &Elsewhere, request: Request) -> Result<Response, ApiError> {
+async fn pass_on(app: &App, other: &Elsewhere, mut request: Request) -> Result<Response, ApiError> {
     let Elsewhere { node, endpoint } = other;
     let unreachable = |error: Box<dyn std::error::Error + Send + Sync>| {
         ApiError::from(ControlError::Unavailable {
@@ -136,7 +143,13 @@ async fn pass_on(app: &App, other: &Elsewhere, request: Request) -> Result<Respo
             source: error,
         })
     };
+    let client = address(&request);
+    let upgrade = request
+        .headers()
+        .contains_key(header::UPGRADE)
+        .then(|| hyper::upgrade::on(&mut request));
     let (mut parts, body) = request.into_parts();
+    preview::note_client(&mut parts.headers, client);
     let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let target = format!("{}{path}", endpoint.trim_end_matches('/'));
     parts.uri = target
@@ -152,7 +165,12 @@ async fn pass_on(app: &App, other: &Elsewhere, request: Request) -> Result<Respo
         parts.headers.insert(REQUEST_ID, value);
     }
     let answer = app.peers.request(Request::from_parts(parts, body)).await;
-    let answer = answer.map_err(|error| unreachable(error.into()))?;
+    let mut answer = answer.map_err(|error| unreachable(error.into()))?;
+    if let (StatusCode::SWITCHING_PROTOCOLS, Some(client)) = (answer.status(), upgrade) {
+        tunnel::join(client, hyper::upgrade::on(&mut answer), ());
+    }
+    // The other server has put it into its form already.
+    answer.extensions_mut().insert(Verbatim);
     Ok(answer.map(Body::new))
 }
 
@@ -182,6 +200,15 @@ mod tests {
             about(Method::GET, &format!("sessions/{session}/changes")),
             its
         );
+        for path in [
+            "/terminal",
+            "/ports/8000",
+            "/ports/8000/",
+            "/ports/8000/a/b",
+        ] {
+            let path = format!("sessions/{session}{path}");
+            assert_eq!(about(Method::GET, &path), its);
+        }
         for path in ["", "/events", "/executions"] {
             assert_eq!(
                 about(Method::GET, &format!("sessions/{session}{path}")),

@@ -20,6 +20,7 @@ mod measuring;
 mod openapi;
 mod paging;
 mod perseverance;
+mod preview;
 mod query;
 mod ranges;
 mod rate;
@@ -30,6 +31,7 @@ mod secrets;
 mod serve;
 mod settings;
 mod state;
+mod tunnel;
 
 pub use error::ERROR_CODES;
 pub use logging::is_level as is_log_level;

@@ -33,6 +33,8 @@ use crate::router;
     tags(
         (name = "sessions", description = "Places in which code runs"),
         (name = "executions", description = "Code that runs in them"),
+        (name = "terminal", description = "Typing to a program in a session"),
+        (name = "ports", description = "Speaking with a server in a session"),
         (name = "files", description = "What is in a session's workspace"),
         (name = "templates", description = "What sessions are made from"),
         (name = "nodes", description = "The machines that sessions run on"),

@@ -14,6 +14,10 @@ use crate::error::ApiError;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
+/// An answer that is as it is to be, whatever its status: somebody else's, passed on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Verbatim;
+
 /// Names the request, and writes out the error that answers it, if one does.
 pub(crate) async fn name(mut request: Request, next: Next) -> Response {
     let given = request
@@ -37,6 +41,9 @@ pub(crate) async fn name(mut request: Request, next: Next) -> Response {
 fn written(response: Response, id: &RequestId) -> Response {
     if let Some(error) = response.extensions().get::<ApiError>() {
         return with_headers_of(&response, error.render(id));
+    }
+    if response.extensions().get::<Verbatim>().is_some() {
+        return response;
     }
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE);

@@ -3,12 +3,13 @@
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
-use axum::routing::get;
-use utoipa_axum::router::OpenApiRouter;
+use axum::routing::{any, get};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::api::{
-    audit, events, executions, files, health, keys, nodes, promotion, sessions, templates,
+    audit, events, executions, files, health, keys, nodes, ports, promotion, sessions, templates,
+    terminal,
 };
 use crate::authentication::recognise;
 use crate::cors;
@@ -44,6 +45,8 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .routes(routes!(files::download, files::remove))
         .routes(routes!(files::list))
         .routes(routes!(files::archive))
+        .routes(routes!(terminal::open))
+        .routes(with_any_method(routes!(ports::pass)))
         .routes(routes!(templates::create, templates::list))
         .routes(routes!(
             templates::get,
@@ -64,6 +67,11 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .merge(root)
 }
 
+/// A route that takes every method, though one of them is described.
+fn with_any_method((schemas, paths, _): UtoipaMethodRouter<App>) -> UtoipaMethodRouter<App> {
+    (schemas, paths, any(ports::pass))
+}
+
 /// The whole of it; pages from `origins` may ask, too.
 pub(crate) fn router(app: App, origins: &[String]) -> Router {
     let (router, document) = described().split_for_parts();
@@ -72,6 +80,14 @@ pub(crate) fn router(app: App, origins: &[String]) -> Router {
     let document = axum::Json(openapi::finished(document));
     let router = router
         .route("/api/v1/sessions/{session_id}/files/upload", upload)
+        .route(
+            "/api/v1/sessions/{session_id}/ports/{port}",
+            any(ports::pass),
+        )
+        .route(
+            "/api/v1/sessions/{session_id}/ports/{port}/",
+            any(ports::pass),
+        )
         .route("/objects/{*key}", get(files::object))
         .route(
             "/api/v1/openapi.json",

@@ -15,6 +15,7 @@ mod leftovers;
 mod patience;
 mod promises;
 mod server;
+mod socket;
 mod storage;
 
 pub use client::{Form, id_of, is_time, like};
@@ -25,4 +26,5 @@ pub use patience::{eventually, pause};
 pub use promises::{Promise, keep_all};
 pub use sandbox_tests::User;
 pub use server::{Options, Server};
+pub use socket::{Socket, escaped};
 pub use storage::Storage;

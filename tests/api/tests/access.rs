@@ -19,7 +19,7 @@ enum Needs {
 use Needs::{Admin, Nothing, Operate, Read};
 
 /// Every route, and what it needs.
-const ROUTES: [(&str, &str, Needs); 39] = [
+const ROUTES: [(&str, &str, Needs); 44] = [
     ("POST", "/api/v1/sessions", Operate),
     ("GET", "/api/v1/sessions", Read),
     ("GET", "/api/v1/sessions/SESSION", Read),
@@ -44,6 +44,11 @@ const ROUTES: [(&str, &str, Needs); 39] = [
     ("DELETE", "/api/v1/sessions/SESSION/files/a/b", Operate),
     ("GET", "/api/v1/sessions/SESSION/files", Read),
     ("GET", "/api/v1/sessions/SESSION/archive", Read),
+    ("GET", "/api/v1/sessions/SESSION/terminal", Operate),
+    ("GET", "/api/v1/sessions/SESSION/ports/8000", Operate),
+    ("GET", "/api/v1/sessions/SESSION/ports/8000/", Operate),
+    ("GET", "/api/v1/sessions/SESSION/ports/8000/a/b", Operate),
+    ("POST", "/api/v1/sessions/SESSION/ports/8000/a/b", Operate),
     ("POST", "/api/v1/templates", Admin),
     ("GET", "/api/v1/templates", Read),
     ("GET", "/api/v1/templates/TEMPLATE", Read),
