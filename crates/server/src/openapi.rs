@@ -188,7 +188,8 @@ fn complete(operation: &mut Operation) {
         "400" => is_about_something,
         // Somebody who may look is anybody with a key.
         "403" => scope.as_deref().is_some_and(|scope| scope != "read"),
-        "401" | "429" | "503" => scope.is_some(),
+        "401" | "503" => scope.is_some(),
+        "429" => true,
         _ => false,
     };
     let responses = &mut operation.responses.responses;

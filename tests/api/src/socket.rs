@@ -103,7 +103,7 @@ impl Socket {
 
     /// The next frame that is no ping.
     #[track_caller]
-    pub fn next(&mut self) -> Message {
+    pub fn heard(&mut self) -> Message {
         loop {
             match self.socket.read() {
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
@@ -123,7 +123,7 @@ impl Socket {
                 self.unread = shown.as_bytes()[place + text.len()..].to_vec();
                 return before;
             }
-            match self.next() {
+            match self.heard() {
                 Message::Binary(bytes) => self.unread.extend_from_slice(&bytes),
                 other => panic!(
                     "{other:?} instead of {text:?}; it showed {:?}",
@@ -137,7 +137,7 @@ impl Socket {
     #[track_caller]
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         while self.unread.len() < count {
-            match self.next() {
+            match self.heard() {
                 Message::Binary(bytes) => self.unread.extend_from_slice(&bytes),
                 other => panic!("{other:?} instead of bytes"),
             }
@@ -150,7 +150,7 @@ impl Socket {
     #[track_caller]
     pub fn end(&mut self) -> (String, i64) {
         loop {
-            match self.next() {
+            match self.heard() {
                 Message::Binary(bytes) => self.unread.extend_from_slice(&bytes),
                 Message::Text(text) => {
                     let said: Value = serde_json::from_str(&text).expect("JSON");
@@ -169,7 +169,7 @@ impl Socket {
     #[track_caller]
     pub fn closed(&mut self) -> (u16, String) {
         loop {
-            if let Message::Close(frame) = self.next() {
+            if let Message::Close(frame) = self.heard() {
                 let frame = frame.expect("a code");
                 // It is answered, and then the connection ends.
                 while self.socket.read().is_ok() {}

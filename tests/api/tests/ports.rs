@@ -5,7 +5,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use sandbox_api_tests::{Answer, Call, Opened, Options, Server, Storage, User, on_every_storage};
+use sandbox_api_tests::{
+    Answer, Call, Opened, Options, Server, Storage, User, on_every_storage, pause,
+};
 use sandbox_test_servers::Database;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -260,7 +262,7 @@ fn bodies_may_be_large_and_are_kept_nowhere() {
     let deadline = Instant::now() + PATIENCE;
     let mut last = count();
     loop {
-        std::thread::sleep(Duration::from_secs(1));
+        pause(Duration::from_secs(1));
         let now = count();
         if std::mem::replace(&mut last, now.clone()) == now {
             break;
@@ -281,10 +283,10 @@ fn websockets_go_through() {
     for length in [0, 1, 125, 126, 60_000] {
         let text = "ö".repeat(length / 2);
         socket.send(Message::text(text.clone()));
-        assert_eq!(socket.next(), Message::text(text));
+        assert_eq!(socket.heard(), Message::text(text));
         let bytes = vec![7; length];
         socket.send(Message::binary(bytes.clone()));
-        assert_eq!(socket.next(), Message::binary(bytes));
+        assert_eq!(socket.heard(), Message::binary(bytes));
     }
     socket.leave();
     // One that the server inside does not agree to.
@@ -299,7 +301,7 @@ fn websockets_go_through() {
     // It ends with what served it.
     let mut socket = server.socket(&format!("/sessions/{id}/ports/8000/websocket"));
     socket.send(Message::text("x"));
-    socket.next();
+    socket.heard();
     server.delete(&format!("/sessions/{id}")).json(200);
     assert!(socket.is_cut());
 }
@@ -473,7 +475,7 @@ fn another_server_passes_it_on() {
     assert_eq!(missing.header("content-security-policy"), Some(SANDBOX));
     let mut socket = other.socket_as(key, &format!("/sessions/{id}/ports/8000/websocket"));
     socket.send(Message::text("through both"));
-    assert_eq!(socket.next(), Message::text("through both"));
+    assert_eq!(socket.heard(), Message::text("through both"));
     socket.leave();
     let closed = asking(&other, &id, 8001, "/").key(key).send();
     closed.error(503, "Sandbox.Unavailable");

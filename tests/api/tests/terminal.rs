@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use sandbox_api_tests::{Options, Server, Storage, User, escaped, on_every_storage};
+use sandbox_api_tests::{Options, Server, Storage, User, escaped, on_every_storage, pause};
 use sandbox_test_servers::Database;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -23,7 +23,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(10));
+        pause(Duration::from_millis(10));
     }
 }
 
@@ -409,7 +409,7 @@ fn what_nobody_reads_stops_the_program_and_is_kept_nowhere() {
     // It stands still: a second passes in which it writes nothing.
     let mut last = count();
     until("it stands still", || {
-        std::thread::sleep(Duration::from_secs(1));
+        pause(Duration::from_secs(1));
         std::mem::replace(&mut last, count()) == count()
     });
     assert!(

@@ -452,7 +452,7 @@ pub fn until<T>(mut look: impl FnMut() -> Option<T>, otherwise: impl FnOnce() ->
         if Instant::now() > deadline {
             panic!("it never was: {}", otherwise());
         }
-        std::thread::sleep(Duration::from_millis(5));
+        sandbox_api_tests::pause(Duration::from_millis(5));
     }
 }
 
