@@ -48,7 +48,7 @@ test: ## Run every test, as root and as the user `tester`; installs the tools an
 	cargo test --doc --workspace --locked --quiet
 	$(AS_ROOT) cargo nextest run --workspace --locked
 
-bench: build ## Measure against bubblewrap, git, cp and rsync; fails when a bar is missed; BENCH='--user tester'
+bench: build ## Measure against bubblewrap, git, cp and others; installs databases; fails when a bar is missed; BENCH='--user tester'
 	@scripts/set-up bench
 	cargo build --package sandbox-bench --release --locked
 	$(SUDO) unshare --mount $(CARGO_TARGET_DIR)/release/sandbox-bench --sandbox $(BINARY) $(BENCH)

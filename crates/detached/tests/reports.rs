@@ -3,6 +3,7 @@
 
 mod stage;
 
+use rustix::process::{Signal, kill_process};
 use sandbox_api_tests::{User, is_time};
 use serde_json::json;
 use stage::{ControlPlane, Executor, Options, SESSION, TOKEN, id};
@@ -210,6 +211,40 @@ fn a_sigterm_is_told_after_everything_else() {
     assert!(is_time(&last.body["exited_at"]));
     for number in 1..4 {
         assert_eq!(control_plane.result(&id(number))["status"], "crashed");
+    }
+}
+
+#[test]
+fn as_the_first_process_of_a_container_it_ends_when_it_is_told_to() {
+    for walls in [
+        &[][..],
+        &["--isolation", "landlock", "--network", "container"],
+    ] {
+        let control_plane = ControlPlane::start();
+        let options = Options::told(control_plane.address).by(User::Root);
+        let mut executor = Executor::made(options.with(walls).with(&["--grace", "30"]));
+        let container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+        executor.start_as(executor.command_after(&container));
+        executor
+            .execute(
+                &id(1),
+                "shell",
+                "(setsid sleep 609 &); echo x > begun; sleep 609",
+            )
+            .json(202);
+        executor.until_file("begun");
+        let outside = executor.pid().as_raw_nonzero().get();
+        let [first] = executor.children(outside)[..] else {
+            panic!("{:?}", executor.processes());
+        };
+        // Here the kernel drops a signal that nobody asked for.
+        kill_process(first, Signal::TERM).unwrap();
+        assert_eq!(executor.wait().code(), Some(0), "{}", executor.log());
+        assert_eq!(control_plane.result(&id(1))["status"], "crashed");
+        assert_eq!(
+            control_plane.told().last().unwrap().what(),
+            "container_exited"
+        );
     }
 }
 

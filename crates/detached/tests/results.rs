@@ -171,7 +171,7 @@ fn what_is_told_twice_is_told_in_the_same_words() {
     // As if it had been killed before it knew that its report was taken.
     std::fs::remove_file(spool.join(&told)).unwrap();
     std::fs::copy(executor.base().join("copy"), spool.join(&report)).unwrap();
-    std::os::unix::fs::chown(spool.join(&report), Some(1001), Some(1001)).unwrap();
+    executor.options.user.own(&spool.join(&report));
     executor.start();
     executor.until_spooled(&told);
     assert_eq!(result(&server, &execution), first);
