@@ -1,8 +1,10 @@
 //! The control plane as a whole: what its parts share.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use sandbox_model::SessionId;
 use sandbox_runtime::{Ended, Runtime};
 use sandbox_store::{Objects, Records};
 use tokio::sync::mpsc;
@@ -41,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Pool,
     pub(crate) packages: Packages,
     pub(crate) leaving: Leaving,
+    /// Sessions whose workspaces are being removed.
+    pub(crate) cleaning: std::sync::Mutex<HashSet<SessionId>>,
     /// This node takes no new sessions.
     pub(crate) is_draining: AtomicBool,
     stopped: tokio::sync::OnceCell<()>,
@@ -73,6 +77,7 @@ impl Control {
                 pool: Pool::default(),
                 packages: Packages::default(),
                 leaving,
+                cleaning: std::sync::Mutex::default(),
                 is_draining: AtomicBool::new(false),
                 stopped: tokio::sync::OnceCell::new(),
                 background: std::sync::Mutex::default(),

@@ -158,6 +158,11 @@ impl Control {
         objects
             .put_stream(&key, crate::content::of(opened.file), u64::MAX)
             .await?;
+        // What was put while everything was removed would stay for ever.
+        if let Err(error) = self.with_workspace(id).await {
+            objects.delete(&key).await?;
+            return Err(error);
+        }
         Ok(objects
             .presign_get(&key, LINK_LIFE, Some(disposition))
             .await?)

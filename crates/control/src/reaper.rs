@@ -110,6 +110,7 @@ impl Control {
             .await?;
         for ended in ended {
             let id = &ended.id;
+            self.cleaning().insert(id.clone());
             let removed = async {
                 let session = self.session(id).await?;
                 let workspace = workspace_of(&session);
@@ -121,7 +122,9 @@ impl Control {
                 records.mark_workspace_removed(id, Timestamp::now()).await?;
                 Ok::<_, ControlError>(())
             };
-            match removed.await {
+            let removed = removed.await;
+            self.cleaning().remove(id);
+            match removed {
                 Ok(()) => {
                     let caller = Caller::nobody();
                     self.audit(&caller, "session.clean", id.as_str(), json!({}))

@@ -153,6 +153,8 @@ impl Server {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
             .env("HOME", self.base())
+            // What is promised to sessions here is not what the machine need have.
+            .env("SANDBOX_OVERCOMMIT", "10000")
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .current_dir("/")
             .stdin(Stdio::null())

@@ -408,7 +408,7 @@ on_every_storage! {
             assert!(error.to_string().contains("paused"), "{action}: {error}");
         }
         server.upload(&id, "new", b"x").error(409, "Sandbox.StateConflict");
-        assert_eq!(server.get(&format!("/executions/{ticker}")).json(200)["status"], "running");
+        server.until(&ticker, "running");
 
         let resumed = server.post(&format!("{path}/resume"), &json!({})).json(200);
         assert_eq!(resumed["status"], "running");

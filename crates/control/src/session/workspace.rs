@@ -1,5 +1,8 @@
 //! What a session's workspace has become: its changes, and copies of it.
 
+use std::collections::HashSet;
+use std::sync::{MutexGuard, PoisonError};
+
 use sandbox_model::{Session, SessionId, SessionMode, SessionStatus};
 use sandbox_runtime::{Changes, Extent, Promote, Promotion};
 use serde_json::json;
@@ -75,6 +78,13 @@ impl Control {
         Ok(promoted)
     }
 
+    /// Sessions whose workspaces are being removed.
+    pub(crate) fn cleaning(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        // Nothing that is done under it can panic half-way.
+        let lock = self.shared.cleaning.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Does nothing happen in the session?
     async fn at_rest(&self, session: &Session) -> Result<(), ControlError> {
         let id = &session.id;
@@ -99,6 +109,13 @@ impl Control {
 
     /// The session, if its workspace is still there.
     pub(crate) async fn with_workspace(&self, id: &SessionId) -> Result<Session, ControlError> {
+        // Whoever came after it was removed would find a new one, and nothing in it.
+        if self.cleaning().contains(id) {
+            return Err(ControlError::conflict(
+                format!("the workspace of session {id} is being removed"),
+                "make a new session",
+            ));
+        }
         let session = self.session(id).await?;
         match session.workspace_removed_at {
             Some(at) => Err(ControlError::conflict(
