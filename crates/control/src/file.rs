@@ -155,9 +155,7 @@ impl Control {
         let session = self.session(id).await?;
         let key = key(&session, path)?;
         let objects = &self.shared.objects;
-        objects
-            .put_stream(&key, crate::content::of(opened.file), u64::MAX)
-            .await?;
+        objects.put_copy(&key, opened.file).await?;
         // What was put while everything was removed would stay for ever.
         if let Err(error) = self.with_workspace(id).await {
             objects.delete(&key).await?;

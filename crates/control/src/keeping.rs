@@ -12,10 +12,9 @@ use sandbox_executor::protocol::{Answer, Ask};
 use sandbox_model::{Session, SessionId};
 use sandbox_runtime::LineError;
 use sandbox_store::ObjectsError;
-use sandbox_store::objects::ObjectPrefix;
+use sandbox_store::objects::{ObjectPrefix, content_of};
 use tokio::sync::mpsc;
 
-use crate::content;
 use crate::control::Control;
 use crate::error::{ControlError, Kind as Noun};
 use crate::file::{LINK_LIFE, key};
@@ -115,7 +114,7 @@ impl Control {
         let Ok(key) = key(session, path) else {
             return Ok(());
         };
-        let content = content::of(file);
+        let content = content_of(file);
         self.shared
             .objects
             .put_stream(&key, content, u64::MAX)

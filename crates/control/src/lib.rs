@@ -11,7 +11,6 @@ mod audit;
 mod callback;
 mod caller;
 mod clock;
-pub mod content;
 mod control;
 mod error;
 mod events;

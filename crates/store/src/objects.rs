@@ -5,6 +5,7 @@
 //! difference that users see is a link to an object, which S3 serves by itself and for files our
 //! server does, after [`SigningKey::verify`]. What the objects mean is others' business.
 
+mod content;
 mod error;
 mod files;
 mod intake;
@@ -15,11 +16,13 @@ mod range;
 mod s3;
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 
+pub use content::content_of;
 pub use error::ObjectsError;
 pub use key::{KeyError, ObjectKey, ObjectPrefix};
 pub use link::{Grant, LINK_PATH, LinkError, SigningKey};
@@ -106,6 +109,17 @@ impl Objects {
         match &self.0 {
             Kind::Files(files) => files.put(key, intake).await,
             Kind::S3(bucket) => bucket.put(key, intake).await,
+        }
+    }
+
+    /// Puts a copy of `file`, from where it stands to its end, in the place of what stood there: for what
+    /// is in another place still and could be copied again. It appears whole or not at all, and a store of
+    /// files writes it out to the disk only after this has returned: nobody waits for that, and a power
+    /// cut a moment later may take it. Gives the size.
+    pub async fn put_copy(&self, key: &ObjectKey, file: OwnedFd) -> Result<u64, ObjectsError> {
+        match &self.0 {
+            Kind::Files(files) => files.put_copy(key, file).await,
+            Kind::S3(_) => self.put_stream(key, content_of(file), u64::MAX).await,
         }
     }
 

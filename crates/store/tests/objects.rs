@@ -48,6 +48,22 @@ on_both! {
         store.nothing_is_unfinished();
     }
 
+    async fn a_copy_is_what_the_file_was(store) {
+        let directory = tempfile::tempdir().unwrap();
+        for size in [0, 1, 6 * MIB, 70 * MIB] {
+            let path = directory.path().join("file");
+            std::fs::write(&path, pattern(0, size)).unwrap();
+            let (key, file) = (key("dir/copy"), std::fs::File::open(&path).unwrap());
+            let put = store.objects.put_copy(&key, file.into()).await;
+            assert_eq!(put.unwrap(), size as u64);
+            // The file may change or go: the object stays what it was.
+            std::fs::write(&path, "something else").unwrap();
+            let content = read(&store.objects, &key, ByteRange::All).await.unwrap();
+            assert!(content == pattern(0, size), "{size}");
+        }
+        store.nothing_is_unfinished();
+    }
+
     async fn a_large_object_passes_in_little_memory(store) {
         const SIZE: u64 = 100_000_000;
         // What the first request loads is not the object's.

@@ -11,9 +11,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use sandbox_control::{Caller, ControlError, Opened, Upload, content, unwritable};
+use sandbox_control::{Caller, ControlError, Opened, Upload, unwritable};
 use sandbox_executor::listing::{Entry, Kind};
 use sandbox_model::SessionId;
+use sandbox_store::objects::content_of;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
@@ -275,7 +276,7 @@ pub(crate) async fn archive(
 ) -> Result<Response, ApiError> {
     let (pipe, archived) = app.control.archive(&id, &query.path).await?;
     // The session stays raised for as long as it is read.
-    let pieces = content::of(pipe).map(move |piece| {
+    let pieces = content_of(pipe).map(move |piece| {
         let _archived = &archived;
         piece
     });
@@ -429,7 +430,7 @@ fn part(opened: Opened, headers: &HeaderMap, disposition: &str) -> Result<Respon
     file.seek(SeekFrom::Start(bytes.start))
         .map_err(|_| ApiError::internal())?;
     let length = bytes.end - bytes.start;
-    let pieces = content::of(OwnedFd::from(file));
+    let pieces = content_of(OwnedFd::from(file));
     // The code inside may write to it meanwhile: what was promised is what is sent.
     let pieces = ranges::first(pieces, length);
     Ok(ranges::answer(

@@ -11,7 +11,9 @@
 mod directory;
 mod incoming;
 
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +33,9 @@ const WRITTEN: usize = 1 << 20;
 
 /// How much is read at once.
 const READ: u64 = 256 << 10;
+
+/// How much of a file is copied at once.
+const COPIED: u64 = 64 << 20;
 
 /// A directory of objects.
 #[derive(Debug, Clone)]
@@ -86,15 +91,52 @@ impl Files {
         let kept = self
             .with(move |directory| incoming.keep(directory, &file))
             .await;
-        kept.map_err(|error| match Errno::from_io_error(&error) {
+        kept.map_err(|error| self.not_kept(key, error))?;
+        Ok(intake.taken())
+    }
+
+    pub(super) async fn put_copy(
+        &self,
+        key: &ObjectKey,
+        file: OwnedFd,
+    ) -> Result<u64, ObjectsError> {
+        let unavailable = |error| self.unavailable(&format!("put object {key}"), error);
+        let incoming = self.with(Incoming::new).await;
+        let (mut incoming, mut file) = (incoming.map_err(unavailable)?, File::from(file));
+        let mut size = 0;
+        loop {
+            let copied;
+            // In parts, because one that is under way cannot be given up.
+            let part = move || {
+                let copied = incoming.copy(&file, COPIED)?;
+                Ok((incoming, file, copied))
+            };
+            (incoming, file, copied) = blocking(part).await.map_err(unavailable)?;
+            size += copied;
+            if copied < COPIED {
+                break;
+            }
+        }
+        let path = key.file();
+        let placed = self
+            .with(move |directory| incoming.place(directory, &path))
+            .await;
+        let placed = placed.map_err(|error| self.not_kept(key, error))?;
+        // Nobody waits for it, and nobody could do anything about it.
+        drop(tokio::task::spawn_blocking(move || placed.sync()));
+        Ok(size)
+    }
+
+    /// Why an object that is all there has not got its place.
+    fn not_kept(&self, key: &ObjectKey, error: io::Error) -> ObjectsError {
+        match Errno::from_io_error(&error) {
             // A file where a directory must be, a directory where the file must be, or a link,
             // which is none of ours.
             Some(Errno::NOTDIR | Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST | Errno::LOOP) => {
                 ObjectsError::InTheWay { key: key.clone() }
             }
-            _ => unavailable(error),
-        })?;
-        Ok(intake.taken())
+            _ => self.unavailable(&format!("put object {key}"), error),
+        }
     }
 
     pub(super) async fn get(

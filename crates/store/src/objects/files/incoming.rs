@@ -1,7 +1,7 @@
 //! Content that is not an object yet.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,23 +60,51 @@ impl Incoming {
         Ok(self)
     }
 
+    /// Adds as much of another file, without its passing through our memory where the kernel can.
+    pub(super) fn copy(&mut self, other: &File, most: u64) -> io::Result<u64> {
+        io::copy(&mut other.take(most), &mut self.file)
+    }
+
     /// Makes it the object at `path`, durably.
-    pub(super) fn keep(mut self, directory: &Directory, path: &[u8]) -> io::Result<()> {
+    pub(super) fn keep(self, directory: &Directory, path: &[u8]) -> io::Result<()> {
         self.file.sync_all()?;
+        let placed = self.place(directory, path)?;
+        Ok(rustix::fs::fsync(&placed.parent)?)
+    }
+
+    /// Makes it the object at `path`, and leaves it to the caller to make that durable.
+    pub(super) fn place(mut self, directory: &Directory, path: &[u8]) -> io::Result<Placed> {
+        let file = self.file.try_clone()?;
         for _ in 0..ATTEMPTS {
             let placed = directory.parent(path).and_then(|(parent, name)| {
                 rustix::fs::renameat(&self.place, &self.name, &parent, name)?;
-                Ok(rustix::fs::fsync(&parent)?)
+                Ok(parent)
             });
             match placed {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                outcome => {
-                    self.is_kept = outcome.is_ok();
-                    return outcome;
+                Err(error) => return Err(error),
+                Ok(parent) => {
+                    self.is_kept = true;
+                    return Ok(Placed { file, parent });
                 }
             }
         }
         Err(Errno::BUSY.into())
+    }
+}
+
+/// An object that is in its place, and not yet for certain on the disk.
+#[derive(Debug)]
+pub(super) struct Placed {
+    file: File,
+    parent: OwnedFd,
+}
+
+impl Placed {
+    /// Waits until it is.
+    pub(super) fn sync(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        Ok(rustix::fs::fsync(&self.parent)?)
     }
 }
 

@@ -12,7 +12,7 @@ use futures_util::stream;
 const PIECE: usize = 1 << 20;
 
 /// The content of `file`, from where it stands to its end.
-pub fn of(file: OwnedFd) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+pub fn content_of(file: OwnedFd) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     stream::try_unfold(File::from(file), |file| async move {
         let read = tokio::task::spawn_blocking(move || {
             let mut piece = Vec::with_capacity(PIECE);
