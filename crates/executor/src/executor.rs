@@ -1,11 +1,11 @@
 //! Running code.
 //!
-//! What makes an execution wait is not its walls: they are built before it is asked for. There is always
-//! one inner sandbox ahead, and after the first code for an interpreter, one with that interpreter in it,
-//! waiting. Each serves once. The next one is made when an execution is over and its outcome was told, or
-//! when it takes its time: before, the two would be in each other's way.
+//! What makes an execution wait is not its walls: they are built before it is asked for. There is one inner
+//! sandbox ahead, and after code for an interpreter, one with that interpreter in it, waiting; both where
+//! there was code of both kinds. Each serves once. The next one is made when an execution is over and its
+//! outcome was told, or when it takes its time: before, the two would be in each other's way.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -57,6 +57,8 @@ pub struct Executor {
     lookout: Rc<Lookout>,
     ahead: RefCell<Option<Ready>>,
     warm: RefCell<Option<Warm>>,
+    /// There was code that no interpreter can wait for.
+    had_shell: Cell<bool>,
     running: RefCell<BTreeMap<ExecutionId, Rc<Notify>>>,
     pub(crate) terminals: Rc<Terminals>,
     pub(crate) doorways: Rc<Doorways>,
@@ -80,6 +82,7 @@ impl Executor {
             lookout: lookout.clone(),
             ahead: RefCell::default(),
             warm: RefCell::default(),
+            had_shell: Cell::default(),
             running: RefCell::default(),
             terminals: Rc::default(),
             doorways: Rc::default(),
@@ -241,9 +244,16 @@ impl Executor {
 
     /// Makes ready what will likely be wanted next after code in `language`, if it is not.
     pub fn look_ahead(&self, language: Language) {
-        let Some(command) = language::interpreter(language) else {
-            return self.prepare();
-        };
+        match language::interpreter(language) {
+            Some(command) => self.warm_up(language, command),
+            None => self.had_shell.set(true),
+        }
+        if self.had_shell.get() || self.warm.borrow().is_none() {
+            self.prepare();
+        }
+    }
+
+    fn warm_up(&self, language: Language, command: Vec<OsString>) {
         let is_it = |warm: &Warm| warm.language == language && warm.is_alive();
         if self.warm.borrow().as_ref().is_some_and(is_it) {
             return;

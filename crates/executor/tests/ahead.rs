@@ -3,7 +3,7 @@
 
 mod session;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use sandbox_executor::protocol::{Answer, Ask, Question, RefusalKind, Reply};
@@ -16,21 +16,22 @@ const WHERE: &str = "import os\ndef handler(event):\n    return os.readlink('/pr
 
 /// Those among which an interpreter is that was started already, as seen from above.
 fn waiting() -> Option<String> {
-    namespaces().next()
+    namespaces("python3\0").next()
 }
 
 /// How many interpreters there are.
 fn interpreters() -> usize {
-    namespaces().count()
+    namespaces("python3\0").count()
 }
 
-fn namespaces() -> impl Iterator<Item = String> {
+/// Among which processes each is whose command begins like this.
+fn namespaces(command: &str) -> impl Iterator<Item = String> {
     let processes = std::fs::read_dir("/proc").unwrap();
-    processes.filter_map(|entry| {
+    processes.filter_map(move |entry| {
         let process = entry.unwrap().path();
-        let command = std::fs::read_to_string(process.join("cmdline")).ok()?;
+        let found = std::fs::read_to_string(process.join("cmdline")).ok()?;
         let namespace = std::fs::read_link(process.join("ns/pid")).ok()?;
-        let is_one = command.starts_with("python3\0");
+        let is_one = found.starts_with(command);
         is_one.then(|| namespace.into_os_string().into_string().unwrap())
     })
 }
@@ -81,6 +82,32 @@ fn an_interpreter_waits_for_the_first_code_where_that_is_wanted() {
     in_session(async |executor| {
         assert!(!is_warm(executor).await);
         assert!(is_warm(executor).await);
+    });
+}
+
+#[test]
+fn where_both_are_used_a_shell_finds_its_walls_built_too() {
+    in_session(async |executor| {
+        run(executor, Shell, "true").await;
+        run(executor, Python, "").await;
+        for _ in 0..2 {
+            let begin = Instant::now();
+            // The executor's own, the interpreter's, and those of nobody yet.
+            let built = loop {
+                let built: BTreeSet<_> = namespaces("").collect();
+                if built.len() == 3 {
+                    break built;
+                }
+                assert!(begin.elapsed() < Duration::from_secs(10), "{built:?}");
+                tokio::task::yield_now().await;
+            };
+            let ran = run(executor, Shell, "readlink /proc/self/ns/pid").await;
+            assert!(
+                built.contains(ran.result.stdout.trim()),
+                "{built:?}: {ran:?}"
+            );
+            assert!(is_warm(executor).await);
+        }
     });
 }
 
