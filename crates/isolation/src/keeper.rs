@@ -359,11 +359,18 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
+impl Kept {
+    /// Begins to end it. It has ended when that [can be read](Kept::pidfd), and is gone when this is dropped.
+    pub fn kill(&mut self) {
         self.init.kill();
         // Where a group of version 1 holds it, it cannot die before.
         let _ = self.thaw();
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.kill();
         let _ = self.init.wait();
         self.record.remove();
     }

@@ -101,9 +101,8 @@ impl Local {
 
     /// Ends a session and removes its workspace.
     pub async fn discard(&self, session: &SessionId) -> Result<(), RuntimeError> {
-        let about = ("discard", session.clone());
-        let done = self.done(about, What::Discard(session.clone()), None);
-        done.await.map(drop)
+        let what = What::Discard(session.clone());
+        self.report(("discard", session.clone()), what).await
     }
 
     /// Stops everything in a session where it is, its executor too: nothing is answered until it is
@@ -279,6 +278,11 @@ fn refused((operation, session): About, refusal: Refusal) -> RuntimeError {
             reason,
         },
         RefusalKind::Conflict => RuntimeError::Conflict {
+            operation,
+            session,
+            reason,
+        },
+        RefusalKind::Full => RuntimeError::Full {
             operation,
             session,
             reason,

@@ -70,6 +70,24 @@ pub(crate) enum What {
     Usage(SessionId),
 }
 
+impl What {
+    /// With which session it is to do it.
+    fn session(&self) -> Option<&SessionId> {
+        match self {
+            What::Ping => None,
+            What::Raise(spec) => Some(&spec.session_id),
+            What::End(id)
+            | What::Discard(id)
+            | What::Freeze(id)
+            | What::Thaw(id)
+            | What::Fork(id, _)
+            | What::Changes(id)
+            | What::Promote(id, _)
+            | What::Usage(id) => Some(id),
+        }
+    }
+}
+
 /// What it says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -111,6 +129,8 @@ pub(crate) enum RefusalKind {
     NotFound,
     /// Not now: it is in another state.
     Conflict,
+    /// There is no room for it.
+    Full,
     /// It was tried.
     Failed,
 }
@@ -121,6 +141,23 @@ impl Refusal {
             kind: RefusalKind::NotFound,
             reason: "it is not raised".to_owned(),
         }
+    }
+
+    /// For an error, with what caused it in one line.
+    pub(crate) fn because(error: impl std::error::Error + 'static) -> Refusal {
+        let mut refusal = Refusal::from(error.to_string());
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        while let Some(error) = cause {
+            let kind = error.downcast_ref().map(io::Error::kind);
+            if let Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) = kind {
+                refusal.kind = RefusalKind::Full;
+            }
+            cause = error.source();
+            if let Some(cause) = cause {
+                refusal.reason = format!("{}: {cause}", refusal.reason);
+            }
+        }
+        refusal
     }
 
     pub(crate) fn conflict(reason: &str) -> Refusal {
@@ -142,7 +179,7 @@ impl From<String> for Refusal {
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Refusal {
-        Refusal::from(error.to_string())
+        Refusal::because(error)
     }
 }
 

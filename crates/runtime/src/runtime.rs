@@ -137,6 +137,16 @@ pub enum RuntimeError {
         /// What is in the way.
         reason: String,
     },
+    /// There is no room for it on the host's disk.
+    #[error("cannot {operation} session {session}: {reason}")]
+    Full {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which.
+        session: SessionId,
+        /// What there is no room for.
+        reason: String,
+    },
     /// It was tried and failed.
     #[error("cannot {operation} session {session}: {reason}")]
     Failed {

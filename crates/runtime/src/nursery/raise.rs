@@ -16,7 +16,7 @@ use sandbox_workspace::{Sandbox, base};
 
 use super::Refusal;
 use super::reach::Reach;
-use super::workspaces::{self, chain};
+use super::workspaces;
 use crate::descriptors;
 use crate::spec::{Image, SessionSpec};
 
@@ -57,8 +57,8 @@ pub(super) fn raise(
 ) -> Result<Raised, Refusal> {
     let sandbox = workspaces::of(root, spec)?;
     let runs = workspaces::end_orphans(&sandbox)?;
-    let lock = sandbox.lock_shared().map_err(chain)?;
-    base::run_began(&sandbox).map_err(chain)?;
+    let lock = sandbox.lock_shared().map_err(Refusal::because)?;
+    base::run_began(&sandbox).map_err(Refusal::because)?;
     let reach = Reach::of(&spec.network)?;
     let system = system(root, &spec.image)?;
     let settings = Settings {
@@ -80,7 +80,7 @@ pub(super) fn raise(
     };
     let kept = keep_on(&policy, &runs, lock.fd.as_fd(), terms, vec![line], body);
     Ok(Raised {
-        kept: kept.map_err(chain)?,
+        kept: kept.map_err(Refusal::because)?,
         limits_enforced,
         walls: walls(&reach),
         layer: policy.layer,

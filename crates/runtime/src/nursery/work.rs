@@ -1,6 +1,9 @@
 //! The nursery at work.
+//!
+//! It does one thing at a time, so nothing it does may take long: what does is an errand's, and until a
+//! session that it ends has ended it does other things. Orders for one session are obeyed in turn all the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -35,7 +38,11 @@ pub(super) struct At {
     /// Whose end is told under which number. No number is used twice: an end may be told when the
     /// session is another already.
     watched: BTreeMap<u64, Watched>,
+    /// Sessions that are being ended or discarded, and what is to be done with them afterwards.
+    busy: BTreeMap<SessionId, VecDeque<(Order, Option<OwnedFd>)>>,
     next: u64,
+    /// Where orders are read to. What is written between two sessions, both have a copy of: little should be.
+    received: Vec<u8>,
 }
 
 /// A session that is raised.
@@ -54,11 +61,31 @@ struct Session {
 /// What ends under a number.
 enum Watched {
     Session(SessionId),
-    /// And the session, by its number, that is held until it does.
-    Errand(Errand, Option<u64>),
+    /// One that was told to, and what follows.
+    Ending(SessionId, Session, Next),
+    /// And what waits for it.
+    Errand(Errand, Waits),
 }
 
-/// How long it may take to copy a workspace, and to look at one.
+/// What waits for an errand.
+enum Waits {
+    Nothing,
+    /// A session, by its number, that is held still.
+    Held(u64),
+    /// Orders for this session.
+    Orders(SessionId),
+}
+
+/// What is done when a session has ended, for whoever ordered it under a number.
+#[derive(Clone, Copy)]
+enum Next {
+    /// That is told.
+    Tell(u64),
+    /// Its workspace is removed.
+    Discard(u64),
+}
+
+/// How long it may take to copy a workspace or remove one, and to look at one.
 const COPYING: Duration = Duration::from_secs(600);
 const LOOKING: Duration = Duration::from_secs(120);
 
@@ -83,7 +110,9 @@ impl At {
             accountant: Accountant::start()?,
             sessions: BTreeMap::new(),
             watched: BTreeMap::new(),
+            busy: BTreeMap::new(),
             next: 0,
+            received: vec![0; LONGEST],
         };
         at.watch(SOCKET, &at.socket)?;
         at.watch(ACCOUNTANT, at.accountant.pidfd())?;
@@ -127,7 +156,7 @@ impl At {
     fn errands(&self) -> impl Iterator<Item = &Errand> {
         self.watched.values().filter_map(|watched| match watched {
             Watched::Errand(errand, _) => Some(errand),
-            Watched::Session(_) => None,
+            Watched::Session(_) | Watched::Ending(..) => None,
         })
     }
 
@@ -141,35 +170,32 @@ impl At {
         })
     }
 
-    fn next(&self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
-        let mut bytes = vec![0; LONGEST];
-        let (length, mut descriptors) = message::receive(&self.socket, &mut bytes)?;
+    fn next(&mut self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
+        let (length, mut descriptors) = message::receive(&self.socket, &mut self.received)?;
         if length == 0 {
             return Ok(None);
         }
         Ok(Some((
-            serde_json::from_slice(&bytes[..length])?,
+            serde_json::from_slice(&self.received[..length])?,
             descriptors.pop(),
         )))
     }
 
     fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {
+        if let Some(orders) = order.what.session().and_then(|id| self.busy.get_mut(id)) {
+            orders.push_back((order, line));
+            return Ok(());
+        }
         let number = order.number;
         let done = match order.what {
             What::Ping => Ok(Done::Plain),
             What::Raise(spec) => self.raise(&spec, line),
-            What::End(id) => {
-                self.end(&id);
-                Ok(Done::Plain)
-            }
-            What::Discard(id) => {
-                self.end(&id);
-                workspaces::discard(&self.root, &id).map(|()| Done::Plain)
-            }
             What::Freeze(id) => self.still(&id, true),
             What::Thaw(id) => self.still(&id, false),
             What::Usage(id) => self.usage(&id),
             // These are answered when they are done.
+            What::End(id) => return self.end(id, Next::Tell(number)),
+            What::Discard(id) => return self.end(id, Next::Discard(number)),
             What::Fork(from, to) => match self.fork(number, &from, &to) {
                 Ok(()) => return Ok(()),
                 Err(refusal) => Err(refusal),
@@ -214,10 +240,42 @@ impl At {
         Ok(Done::Raised(limits_enforced, walls))
     }
 
-    fn end(&mut self, id: &SessionId) {
-        if let Some(session) = self.sessions.remove(id) {
-            self.watched.remove(&session.key);
+    /// Ends a session, if it is raised, and does what is next.
+    fn end(&mut self, id: SessionId, next: Next) -> io::Result<()> {
+        self.busy.insert(id.clone(), VecDeque::new());
+        match self.sessions.remove(&id) {
+            Some(mut session) => {
+                session.kept.kill();
+                let key = session.key;
+                self.watched.insert(key, Watched::Ending(id, session, next));
+                Ok(())
+            }
+            None => self.go_on(id, next),
         }
+    }
+
+    fn go_on(&mut self, id: SessionId, next: Next) -> io::Result<()> {
+        let (number, done) = match next {
+            Next::Tell(number) => (number, Ok(Done::Plain)),
+            Next::Discard(number) => {
+                let root = &self.root;
+                let errand = Errand::start(number, COPYING, || workspaces::discard(root, &id));
+                match self.send_out(errand, Waits::Orders(id.clone())) {
+                    Ok(()) => return Ok(()),
+                    Err(refusal) => (number, Err(refusal)),
+                }
+            }
+        };
+        self.say(&Notice::Done(number, done), None)?;
+        self.obey_next(&id)
+    }
+
+    /// Obeys what was ordered for a session while it was busy.
+    fn obey_next(&mut self, id: &SessionId) -> io::Result<()> {
+        let orders = self.busy.remove(id).unwrap_or_default();
+        orders
+            .into_iter()
+            .try_for_each(|(order, line)| self.obey(order, line))
     }
 
     fn still(&mut self, id: &SessionId, frozen: bool) -> Result<Done, Refusal> {
@@ -244,12 +302,12 @@ impl At {
                     session.held -= 1;
                     return Err(error.into());
                 }
-                Some(session.key)
+                Waits::Held(session.key)
             }
-            None => None,
+            None => Waits::Nothing,
         };
         let root = &self.root;
-        let is_raised = held.is_some();
+        let is_raised = matches!(held, Waits::Held(_));
         let errand = Errand::start(number, COPYING, || {
             workspaces::fork(root, from, to, is_raised)
         });
@@ -259,7 +317,7 @@ impl At {
     fn changes(&mut self, number: u64, id: &SessionId) -> Result<(), Refusal> {
         let root = &self.root;
         let errand = Errand::start(number, LOOKING, || workspaces::changes(root, id));
-        self.send_out(errand, None)
+        self.send_out(errand, Waits::Nothing)
     }
 
     /// What is promoted must not change meanwhile, and its workspace is another one afterwards.
@@ -269,22 +327,24 @@ impl At {
         }
         let root = &self.root;
         let errand = Errand::start(number, COPYING, || workspaces::promote(root, id, what));
-        self.send_out(errand, None)
+        self.send_out(errand, Waits::Nothing)
     }
 
-    fn send_out(&mut self, errand: io::Result<Errand>, held: Option<u64>) -> Result<(), Refusal> {
+    fn send_out(&mut self, errand: io::Result<Errand>, waits: Waits) -> Result<(), Refusal> {
         let key = self.number();
         let watched = errand.and_then(|errand| {
             self.watch(key, errand.pidfd())?;
-            Ok(Watched::Errand(errand, held))
+            Ok(errand)
         });
         match watched {
-            Ok(watched) => {
-                self.watched.insert(key, watched);
+            Ok(errand) => {
+                self.watched.insert(key, Watched::Errand(errand, waits));
                 Ok(())
             }
             Err(error) => {
-                self.release(held);
+                if let Waits::Held(key) = waits {
+                    self.release(key);
+                }
                 Err(error.into())
             }
         }
@@ -313,18 +373,28 @@ impl At {
                 drop(session);
                 self.say(&Notice::Ended(id, status), None)
             }
-            Some(Watched::Errand(errand, held)) => {
-                self.release(held);
+            Some(Watched::Ending(id, session, next)) => {
+                drop(session);
+                self.go_on(id, next)
+            }
+            Some(Watched::Errand(errand, waits)) => {
+                if let Waits::Held(key) = waits {
+                    self.release(key);
+                }
                 let (number, done, report) = errand.back();
-                self.say(&Notice::Done(number, done), report.as_ref())
+                self.say(&Notice::Done(number, done), report.as_ref())?;
+                match waits {
+                    Waits::Orders(id) => self.obey_next(&id),
+                    Waits::Nothing | Waits::Held(_) => Ok(()),
+                }
             }
             None => Ok(()),
         }
     }
 
     /// Lets go what was held for an errand, if it is the same still.
-    fn release(&mut self, held: Option<u64>) {
-        let is_it = |session: &&mut Session| Some(session.key) == held;
+    fn release(&mut self, held: u64) {
+        let is_it = |session: &&mut Session| session.key == held;
         if let Some(session) = self.sessions.values_mut().find(is_it) {
             session.held -= 1;
             // What cannot be thawed now can be by order.

@@ -179,7 +179,7 @@ fn find(sandboxes: &Root, id: &SessionId) -> Result<Option<Sandbox>, Refusal> {
 }
 
 fn name(id: &SessionId) -> Result<SandboxName, Refusal> {
-    id.as_str().parse().map_err(|error| chain(error).into())
+    id.as_str().parse().map_err(Refusal::because)
 }
 
 /// Takes so many bytes, and then no more.
@@ -219,27 +219,17 @@ impl Write for Room {
     }
 }
 
-fn refusal(error: impl Failure) -> Refusal {
+fn refusal(error: impl Failure + 'static) -> Refusal {
     let kind = match error.class() {
         Class::Busy | Class::Conflict | Class::Permission | Class::SourceNotFound => {
-            RefusalKind::Conflict
+            Some(RefusalKind::Conflict)
         }
-        Class::NotFound => RefusalKind::NotFound,
-        _ => RefusalKind::Failed,
+        Class::NotFound => Some(RefusalKind::NotFound),
+        _ => None,
     };
+    let refusal = Refusal::because(error);
     Refusal {
-        kind,
-        reason: chain(error),
+        kind: kind.unwrap_or(refusal.kind),
+        ..refusal
     }
-}
-
-/// An error with what caused it, in one line.
-pub(super) fn chain(error: impl std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
