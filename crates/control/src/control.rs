@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use sandbox_model::SessionId;
 use sandbox_runtime::{Ended, Runtime};
 use sandbox_store::{Objects, Records};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::activity::Activity;
@@ -18,6 +18,7 @@ use crate::keeping::Leaving;
 use crate::live::Live;
 use crate::packages::Packages;
 use crate::pool::Pool;
+use crate::repetition::Requests;
 use crate::settings::Settings;
 use crate::template::Templates;
 use crate::terminal::Terminals;
@@ -45,9 +46,14 @@ pub(crate) struct Shared {
     pub(crate) leaving: Leaving,
     /// Sessions whose workspaces are being removed.
     pub(crate) cleaning: std::sync::Mutex<HashSet<SessionId>>,
+    pub(crate) requests: Requests,
     /// This node takes no new sessions.
     pub(crate) is_draining: AtomicBool,
+    drained: tokio::sync::OnceCell<()>,
     stopped: tokio::sync::OnceCell<()>,
+    hurry: Notify,
+    /// What hosts the sessions is gone.
+    pub(crate) lost: Notify,
     /// What goes on beside requests; ends with the control plane.
     background: std::sync::Mutex<JoinSet<()>>,
 }
@@ -66,6 +72,7 @@ impl Control {
         let control = Control {
             shared: Arc::new(Shared {
                 settings,
+                requests: Requests::default(),
                 records,
                 objects,
                 live: Arc::new(Live::new(runtime)),
@@ -79,7 +86,10 @@ impl Control {
                 leaving,
                 cleaning: std::sync::Mutex::default(),
                 is_draining: AtomicBool::new(false),
+                drained: tokio::sync::OnceCell::new(),
                 stopped: tokio::sync::OnceCell::new(),
+                hurry: Notify::new(),
+                lost: Notify::new(),
                 background: std::sync::Mutex::default(),
             }),
         };
@@ -109,23 +119,48 @@ impl Control {
         &self.shared.settings
     }
 
-    /// Ends it: takes nothing new, lets executions go on for a while, then writes down what was interrupted.
-    /// Whoever asks again waits for the same end.
-    pub async fn stop(&self) {
-        self.shared.stopped.get_or_init(|| self.stop_now()).await;
+    /// Takes no new executions, lets those under way go on for a while, and then interrupts them: what became
+    /// of each is written down. Streams of events end. Whoever asks again waits for the same end.
+    pub async fn drain(&self) {
+        self.shared.drained.get_or_init(|| self.drain_now()).await;
     }
 
-    async fn stop_now(&self) {
+    async fn drain_now(&self) {
         self.shared.underway.close();
         self.shared.terminals.close().await;
-        let finished = self.shared.underway.drained();
-        let patience = self.shared.settings.drain_timeout;
-        if tokio::time::timeout(patience, finished).await.is_err() {
+        let patience = tokio::time::sleep(self.shared.settings.drain_timeout);
+        let is_drained = tokio::select! {
+            () = self.shared.underway.drained() => true,
+            () = patience => false,
+            () = self.shared.hurry.notified() => false,
+        };
+        if !is_drained {
+            self.shared.underway.interrupt();
             // Their lines are cut, which each of them writes down.
             self.shared.live.end_all().await;
             let last = std::time::Duration::from_secs(5);
             let _ = tokio::time::timeout(last, self.shared.underway.drained()).await;
         }
+        self.shared.events.end();
+    }
+
+    /// Whoever drains it waits no longer.
+    pub fn hurry(&self) {
+        self.shared.hurry.notify_one();
+    }
+
+    /// Waits until what hosts the sessions is gone, which it should never be.
+    pub async fn runtime_lost(&self) {
+        self.shared.lost.notified().await;
+    }
+
+    /// Ends it, after draining it. Whoever asks again waits for the same end.
+    pub async fn stop(&self) {
+        self.drain().await;
+        self.shared.stopped.get_or_init(|| self.stop_now()).await;
+    }
+
+    async fn stop_now(&self) {
         self.flush_activity().await;
         self.background().abort_all();
         if let Err(error) = self.empty_pool().await {

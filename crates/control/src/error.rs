@@ -157,6 +157,9 @@ impl ControlError {
     }
 }
 
+/// What helps where a disk is full.
+const MAKE_ROOM: &str = "try again in a while; the operator must make room";
+
 impl From<StoreError> for ControlError {
     fn from(error: StoreError) -> ControlError {
         match error {
@@ -191,6 +194,10 @@ impl From<StoreError> for ControlError {
                 part: "the database".into(),
                 source: error.into(),
             },
+            StoreError::Full { .. } => ControlError::Exhausted {
+                problem: "the disk of the database is full".to_owned(),
+                solution: MAKE_ROOM.to_owned(),
+            },
             _ => ControlError::failed("keep the records", error),
         }
     }
@@ -211,6 +218,10 @@ impl From<RuntimeError> for ControlError {
             RuntimeError::NotFound { session, .. } => ControlError::NotFound {
                 kind: Kind::Session,
                 id: session.to_string(),
+            },
+            RuntimeError::Full { .. } => ControlError::Exhausted {
+                problem: "the disk of the server is full".to_owned(),
+                solution: MAKE_ROOM.to_owned(),
             },
             RuntimeError::Conflict { .. } => {
                 ControlError::conflict(error, "wait until it is done, and try again")

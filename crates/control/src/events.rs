@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sandbox_model::{SessionId, SessionNotice};
 use serde_json::Value;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::control::Control;
 use crate::error::ControlError;
@@ -26,12 +26,21 @@ const BATCH: u64 = 200;
 #[derive(Debug)]
 pub(crate) struct Events {
     wake: broadcast::Sender<SessionId>,
+    over: watch::Sender<bool>,
 }
 
 impl Default for Events {
     fn default() -> Events {
         let (wake, _) = broadcast::channel(BACKLOG);
-        Events { wake }
+        let (over, _) = watch::channel(false);
+        Events { wake, over }
+    }
+}
+
+impl Events {
+    /// Nobody watches any longer: the server ends.
+    pub(crate) fn end(&self) {
+        self.over.send_replace(true);
     }
 }
 
@@ -42,6 +51,7 @@ pub struct Watch {
     session: SessionId,
     after: i64,
     wake: broadcast::Receiver<SessionId>,
+    over: watch::Receiver<bool>,
 }
 
 impl Control {
@@ -53,6 +63,7 @@ impl Control {
             session: session.clone(),
             after,
             wake: self.shared.events.wake.subscribe(),
+            over: self.shared.events.over.subscribe(),
         })
     }
 
@@ -81,7 +92,7 @@ impl Control {
 }
 
 impl Watch {
-    /// The next events, when there are some.
+    /// The next events, when there are some; none when the server ends.
     pub async fn next(&mut self) -> Result<Vec<SessionNotice>, ControlError> {
         loop {
             let records = &self.control.shared.records;
@@ -89,6 +100,9 @@ impl Watch {
             if let Some(last) = notices.last() {
                 self.after = last.id;
                 return Ok(notices);
+            }
+            if *self.over.borrow() {
+                return Ok(Vec::new());
             }
             self.wait().await;
         }
@@ -105,6 +119,9 @@ impl Watch {
                 }
             }
         };
-        let _ = tokio::time::timeout(LOOK, woken).await;
+        tokio::select! {
+            _ = tokio::time::timeout(LOOK, woken) => {}
+            _ = self.over.changed() => {}
+        }
     }
 }

@@ -109,6 +109,7 @@ pub(crate) struct Underway {
 #[derive(Debug, Default)]
 struct State {
     is_closed: bool,
+    is_interrupted: bool,
     executions: HashMap<ExecutionId, Over>,
 }
 
@@ -145,6 +146,7 @@ impl Control {
         };
         let begin = Instant::now();
         self.shared.activity.note(&session.id);
+        self.promise(caller, execution.id.as_str()).await?;
         let id = execution.id.as_str();
         let audit = audit_record(caller, "execution.submit", id, json!({}));
         let submitted = self.begin(session, execution, Some(&audit), output).await?;
@@ -213,7 +215,13 @@ impl Control {
         let mut begun = None;
         let outcome = self.run(session, &mut stored, &mut begun, printing).await;
         self.shared.activity.note(&session.id);
-        let outcome = outcome.unwrap_or_else(|error| lost(&stored.value, chain(&error)));
+        let outcome = outcome.unwrap_or_else(|error| {
+            let reason = match self.shared.underway.is_interrupted() {
+                true => "interrupted: the server was shut down before it ended".to_owned(),
+                false => chain(&error),
+            };
+            lost(&stored.value, reason)
+        });
         let id = stored.value.id.clone();
         let finished = self.keep(stored, begun, outcome).await;
         match &finished {
@@ -372,7 +380,9 @@ impl Control {
                     return self.finished(&ended.id).await.ok();
                 }
                 Err(StoreError::Stale { .. }) => None,
-                Err(error @ StoreError::Unavailable { .. }) => Some(error),
+                Err(error @ (StoreError::Unavailable { .. } | StoreError::Full { .. })) => {
+                    Some(error)
+                }
                 Err(error) => {
                     let id = &ended.id;
                     tracing::error!(execution = %id, %error, "cannot keep the result of execution {id}");
@@ -585,6 +595,15 @@ impl Underway {
     /// Takes nothing more.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
+    }
+
+    /// Ends what is under way.
+    pub(crate) fn interrupt(&self) {
+        self.lock().is_interrupted = true;
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.lock().is_interrupted
     }
 
     /// Until none is under way.

@@ -8,9 +8,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::{Language, Session, SessionId};
 use sandbox_runtime::{Image, Line, Raised, Runtime, RuntimeError, SessionSpec, Workspace};
+
+/// How many are ended at a time.
+const TOGETHER: usize = 16;
+
+/// Which part of the machine's memory should be left. The processes of sessions that nobody uses are worth
+/// less than that.
+const LEFT: f64 = 0.5;
 
 /// The lines.
 #[derive(Debug)]
@@ -141,25 +149,38 @@ impl Live {
         }
     }
 
-    /// Ends the processes of every session that nobody used for `idle`.
+    /// Ends the processes of every session that nobody used for `idle`, or for less where memory is short.
     pub(crate) async fn hibernate(self: &Arc<Live>, idle: Duration) {
-        for (id, last) in self.unused() {
-            if last.elapsed() < idle {
-                continue;
-            }
-            if let Err(error) = self.end(&id).await {
-                tracing::warn!(session = %id, %error, "cannot end the processes of idle session {id}");
-            }
-        }
+        let idle = idle.mul_f64(self.plenty());
+        let unused = self.unused().into_iter();
+        let due = unused.filter(|(_, last)| last.elapsed() >= idle);
+        self.end_these(due.map(|(id, _)| id)).await;
     }
 
     /// Ends the processes of every session.
     pub(crate) async fn end_all(self: &Arc<Live>) {
         let all: Vec<_> = self.lock().keys().cloned().collect();
-        for id in all {
+        self.end_these(all).await;
+    }
+
+    async fn end_these(self: &Arc<Live>, ids: impl IntoIterator<Item = SessionId>) {
+        let ends = ids.into_iter().map(|id| async move {
             if let Err(error) = self.end(&id).await {
                 tracing::warn!(session = %id, %error, "cannot end the processes of session {id}");
             }
+        });
+        let ends = futures_util::stream::iter(ends);
+        ends.for_each_concurrent(TOGETHER, |end| end).await;
+    }
+
+    /// How much of the memory that should be left there is, from next to nothing to all of it.
+    fn plenty(&self) -> f64 {
+        match self.runtime.room() {
+            Ok(room) => {
+                let left = room.free.memory_bytes as f64 / room.total.memory_bytes.max(1) as f64;
+                (left / LEFT).clamp(0.02, 1.0)
+            }
+            Err(_) => 1.0,
         }
     }
 

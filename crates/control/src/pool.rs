@@ -122,7 +122,7 @@ impl Control {
         let template = match self.template(id).await {
             Ok(template) if template.is_active => template,
             // Nothing waits for a template that is gone.
-            Ok(_) | Err(ControlError::NotFound { .. }) => return self.drain(id).await,
+            Ok(_) | Err(ControlError::NotFound { .. }) => return self.drain_pool_of(id).await,
             Err(error) => return Err(error),
         };
         self.drop_outdated(&template).await?;
@@ -170,7 +170,7 @@ impl Control {
         Ok(())
     }
 
-    async fn drain(&self, template: &TemplateId) -> Result<(), ControlError> {
+    async fn drain_pool_of(&self, template: &TemplateId) -> Result<(), ControlError> {
         for entry in self.mine(template).await? {
             self.drop_entry(&entry).await?;
         }

@@ -22,6 +22,9 @@ const BATCH: u64 = 200;
 /// How long an execution may be silent.
 const SILENCE: Duration = Duration::from_secs(15);
 
+/// How long a request may be sent again without being done again.
+const REPEATABLE: Duration = Duration::from_secs(24 * 3600);
+
 /// How often uses are written down.
 const FLUSH: Duration = Duration::from_secs(2);
 
@@ -101,9 +104,11 @@ impl Control {
         Ok(())
     }
 
-    /// Removes the workspaces of sessions that ended long ago.
+    /// Removes the workspaces of sessions that ended long ago, and forgets requests that nobody sends again.
     async fn clean(&self) -> Result<(), ControlError> {
         let (records, settings) = (&self.shared.records, &self.shared.settings);
+        let forgotten = before_now(REPEATABLE);
+        records.forget_requests_before(forgotten).await?;
         let long_ago = before_now(settings.retention);
         let ended = records
             .sessions_to_clean(long_ago, &settings.node_id, None, BATCH)

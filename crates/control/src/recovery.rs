@@ -63,5 +63,7 @@ impl Control {
             self.notice(&session, "executor_ended", json!({ "exit_status": status }))
                 .await;
         }
+        // Nobody is left who could tell.
+        self.shared.lost.notify_one();
     }
 }

@@ -147,6 +147,7 @@ fn caller(parts: &Parts, needed: Scope) -> Result<Caller, ApiError> {
     Ok(Caller {
         key_id: Some(holder.key_id.clone()),
         request_id: parts.extensions.get::<RequestId>().cloned(),
+        repeatable: None,
     })
 }
 

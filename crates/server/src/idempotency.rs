@@ -1,8 +1,8 @@
 //! Requests that a client may send again without their being done again.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use sandbox_control::{Caller, ControlError};
+use sandbox_control::{Caller, ControlError, Repeatable};
 use sandbox_store::records::Remembered;
 use serde::Serialize;
 
@@ -32,60 +32,99 @@ pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 #[derive(Debug)]
 pub(crate) struct Request<'r> {
     /// Who sends it.
-    pub(crate) caller: &'r Caller,
+    pub(crate) caller: Caller,
     /// What it does, so that one key can be used on two routes.
     pub(crate) action: &'r str,
     /// What the client calls it.
     pub(crate) key: Option<String>,
     /// What tells it from another one.
     pub(crate) digest: &'r str,
+    /// What it is answered with.
+    pub(crate) status: StatusCode,
 }
 
-/// Does the request, or answers as it was answered the first time.
-pub(crate) async fn once<T: Serialize>(
+/// What became of a request whose answer was never kept.
+#[derive(Debug)]
+pub(crate) enum Found<T> {
+    /// It was done: this is its answer.
+    Done(T),
+    /// It is being done.
+    Underway,
+    /// Nothing came of it, and nothing will.
+    Failed,
+    /// Nothing came of it yet.
+    Nothing,
+}
+
+/// Does the request, or answers as it was answered the first time. `found` looks for what was promised by one
+/// that was begun before.
+pub(crate) async fn once<T: Serialize, F, B>(
     app: &App,
     request: Request<'_>,
-    status: StatusCode,
-    body: impl Future<Output = Result<T, ApiError>>,
-) -> Result<Response, ApiError> {
+    found: impl Fn(String) -> F,
+    body: impl FnOnce(Caller) -> B,
+) -> Result<Response, ApiError>
+where
+    F: Future<Output = Result<Found<T>, ApiError>>,
+    B: Future<Output = Result<T, ApiError>>,
+{
+    let Request {
+        mut caller, status, ..
+    } = request;
     let Some(key) = request.key else {
-        return Ok((status, axum::Json(body.await?)).into_response());
+        let value = body(caller).await?;
+        return Ok((status, axum::Json(value)).into_response());
     };
-    let records = app.control.records();
-    let holder = request
-        .caller
-        .key_id
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let scope = format!("{holder} {}", request.action);
-    let known = records.remember(&scope, &key, request.digest).await;
-    match known.map_err(ControlError::from)? {
-        Remembered::Fresh => {}
-        Remembered::Replay { status, body } => {
-            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-            let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
-            return Ok((status, json, body).into_response());
+    let (control, records) = (&app.control, app.control.records());
+    let holder = caller.key_id.as_ref().map(ToString::to_string);
+    let scope = format!("{} {}", holder.unwrap_or_default(), request.action);
+    let turn = control.take_request(&scope, &key);
+    let answered = loop {
+        let known = control.begin_request(&scope, &key, request.digest).await?;
+        let doing = match known {
+            Remembered::Fresh(begun_at) => {
+                caller.repeatable = Some(Repeatable {
+                    scope: scope.clone(),
+                    key: key.clone(),
+                    begun_at,
+                });
+                break body(caller).await;
+            }
+            Remembered::Replay { status, body } => {
+                let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+                return Ok(written(status, body));
+            }
+            Remembered::Mismatch => {
+                let problem = "this Idempotency-Key was used for another request";
+                return Err(ControlError::conflict(problem, "use another key").into());
+            }
+            Remembered::InProgress(doing) => doing,
+        };
+        let became = match &doing.object {
+            Some(object) => found(object.clone()).await?,
+            None => Found::Nothing,
+        };
+        match became {
+            Found::Done(value) => break Ok(value),
+            Found::Failed => {}
+            Found::Nothing if turn.is_some() && control.is_abandoned(&doing).await? => {}
+            Found::Nothing | Found::Underway => {
+                let problem = "a request with this Idempotency-Key is being done";
+                return Err(ControlError::conflict(problem, "wait for its answer").into());
+            }
         }
-        Remembered::InProgress => {
-            let problem = "a request with this Idempotency-Key is being done";
-            return Err(ControlError::conflict(problem, "wait for its answer").into());
-        }
-        Remembered::Mismatch => {
-            let problem = "this Idempotency-Key was used for another request";
-            return Err(ControlError::conflict(problem, "use another key").into());
-        }
-    }
-    let answered = match body.await {
-        Ok(value) => serde_json::to_vec(&value).map_err(|_| ApiError::internal()),
-        Err(error) => Err(error),
+        let abandoned = records.abandon(&scope, &key, doing.begun_at).await;
+        abandoned.map_err(ControlError::from)?;
     };
-    match answered {
+    let text = answered.and_then(|value| {
+        let text = serde_json::to_vec(&value);
+        text.map_err(|_| ApiError::internal())
+    });
+    match text {
         Ok(text) => {
             let kept = records.complete(&scope, &key, status.as_u16(), &text).await;
             kept.map_err(ControlError::from)?;
-            let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
-            Ok((status, json, text).into_response())
+            Ok(written(status, text))
         }
         Err(error) => {
             // What failed may be tried again under the same key.
@@ -95,4 +134,9 @@ pub(crate) async fn once<T: Serialize>(
             Err(error)
         }
     }
+}
+
+fn written(status: StatusCode, body: Vec<u8>) -> Response {
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    (status, json, body).into_response()
 }

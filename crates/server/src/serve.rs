@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandbox_control::{Control, ControlError, new_secret};
 use sandbox_model::{Class, Failure};
@@ -62,6 +62,9 @@ pub enum ServeError {
     /// The process that raises sessions cannot be started.
     #[error("cannot start the process that raises sessions")]
     Nursery(#[source] io::Error),
+    /// It ended while the server ran. Only a process without threads can start another one.
+    #[error("the process that raises sessions is gone")]
+    NurseryLost,
     /// The database cannot be used.
     #[error(transparent)]
     Records(#[from] StoreError),
@@ -96,6 +99,9 @@ impl Failure for ServeError {
             ServeError::Bind { .. } => "choose another address with --bind",
             ServeError::Exposed(_) => {
                 "set SANDBOX_API_KEY or SANDBOX_API_KEY_FILE, or bind to 127.0.0.1"
+            }
+            ServeError::NurseryLost => {
+                "start the server again: sessions are as they were; what ran in them is lost"
             }
             ServeError::LogLevel(_) => "use error, warn, info, debug or trace",
             ServeError::Records(error) => return error.hint(),
@@ -173,20 +179,36 @@ async fn run(
     let (app, key_file) = assemble(&settings, nursery).await?;
     let control = app.control.clone();
     // Whoever hears that it listens may end it at once.
-    let (last_requests, last_executions) = (ending(), ending());
+    let (last_requests, last_executions, impatience) = (ending(1), ending(1), ending(2));
     listening(&Served { address, key_file });
     tracing::info!(%address, "listening on {address}");
     let service =
         router(app, &settings.allowed_origins).into_make_service_with_connect_info::<SocketAddr>();
     let served = axum::serve(listener, service).with_graceful_shutdown(last_requests);
+    let hurried = control.clone();
+    tokio::spawn(async move {
+        impatience.await;
+        hurried.hurry();
+    });
     let outcome = tokio::select! {
-        outcome = served => outcome,
-        // Streams of events have no end of their own.
-        () = async { last_executions.await; control.stop().await } => Ok(()),
+        outcome = served => outcome.map_err(ServeError::Run),
+        () = async {
+            last_executions.await;
+            control.drain().await;
+            // Those who waited for them are told, unless they do not listen.
+            tokio::time::sleep(LAST_ANSWERS).await;
+        } => Ok(()),
+        () = control.runtime_lost() => {
+            control.hurry();
+            Err(ServeError::NurseryLost)
+        }
     };
     control.stop().await;
-    outcome.map_err(ServeError::Run)
+    outcome
 }
+
+/// How long answers may take to be read when there will be no more.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// Everything a handler can reach, and where the admin's key was kept if it was made here.
 async fn assemble(
@@ -254,19 +276,21 @@ fn signing_key(secret: &Secret) -> SigningKey {
     SigningKey::new(&bytes)
 }
 
-/// Until the server is told to end, from the call on.
-fn ending() -> impl Future<Output = ()> {
+/// Until the server is told to end for the `times`th time, from the call on.
+fn ending(times: usize) -> impl Future<Output = ()> {
     let signals = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
     );
-    async {
+    async move {
         let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
             return std::future::pending().await;
         };
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        for _ in 0..times {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
         }
     }
 }

@@ -67,10 +67,9 @@ pub(crate) fn processes(base: &Path) -> Vec<Pid> {
     numbers.filter_map(Pid::from_raw).collect()
 }
 
-/// Fails when a process of the server at `base`, a mount below there, or a control group of one of
-/// `processes` is left.
+/// Fails when a process of the server at `base` or a mount below there is left.
 #[track_caller]
-pub(crate) fn must_be_gone(base: &Path, processes: &[Pid]) {
+pub(crate) fn must_have_ended(base: &Path) {
     let mut left = self::processes(base);
     while !left.is_empty() {
         for pid in left {
@@ -85,6 +84,13 @@ pub(crate) fn must_be_gone(base: &Path, processes: &[Pid]) {
     }
     let mounts = mounts_below(base);
     assert!(mounts.is_empty(), "mounts stay: {mounts:?}");
+}
+
+/// Fails when a process of the server at `base`, a mount below there, or a control group of one of
+/// `processes` is left.
+#[track_caller]
+pub(crate) fn must_be_gone(base: &Path, processes: &[Pid]) {
+    must_have_ended(base);
     let names: Vec<String> = processes
         .iter()
         .map(|pid| format!("-{}", pid.as_raw_nonzero()))

@@ -13,6 +13,7 @@ pub mod guide;
 mod http;
 mod leftovers;
 mod patience;
+pub mod process;
 mod promises;
 mod server;
 mod socket;

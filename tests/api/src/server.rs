@@ -284,6 +284,13 @@ impl Server {
         leftovers::processes(self.base())
     }
 
+    /// Fails when something of it goes on: a process or a mount. Groups of one that was killed are removed by
+    /// the next.
+    #[track_caller]
+    pub fn must_have_ended(&self) {
+        leftovers::must_have_ended(self.base());
+    }
+
     /// Fails when something is left of it. `processes` are those it had.
     #[track_caller]
     pub fn must_be_clean(&self, processes: &[Pid]) {

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
+use sandbox_api_tests::process::{started_with, status, unlikely};
 use sandbox_api_tests::{Options, Server, Storage, User, eventually};
 use sandbox_linux::clone::{Namespaces, unshare};
 use sandbox_tests::as_both;
@@ -16,37 +17,12 @@ fn serve(user: User) -> Server {
     Options::on(Storage::SqliteAndFiles).by(user).start()
 }
 
-/// Processes of this machine that were started with this word among their arguments.
-fn started_with(word: &str) -> Vec<String> {
-    let commands = fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter_map(|entry| {
-            let command = fs::read(entry.path().join("cmdline")).ok()?;
-            let command = String::from_utf8_lossy(&command).into_owned();
-            command
-                .split('\0')
-                .any(|part| part == word)
-                .then_some(command)
-        });
-    commands.collect()
-}
-
-/// A number of seconds that nobody else sleeps.
-fn unlikely(purpose: u32) -> String {
-    format!("86400.{purpose}{}", std::process::id())
-}
-
 /// How much memory of its own a process has, in bytes; nothing if it runs another program than the server.
 fn memory(server: &Server, pid: Pid) -> u64 {
-    let process = format!("/proc/{}", pid.as_raw_nonzero());
-    let is_ours =
-        fs::read_link(format!("{process}/exe")).is_ok_and(|exe| exe.starts_with(server.base()));
-    let status = fs::read_to_string(format!("{process}/status")).unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("RssAnon:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    let program = fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero()));
+    let is_ours = program.is_ok_and(|program| program.starts_with(server.base()));
+    let kilobytes =
+        status(pid, "RssAnon").and_then(|line| line.trim_end_matches(" kB").parse::<u64>().ok());
     if is_ours {
         kilobytes.unwrap_or(0) << 10
     } else {
@@ -92,7 +68,7 @@ def handler(event):
     fn what_daemonises_ends_with_its_execution(user) {
         let server = serve(user);
         let session = server.session();
-        let word = unlikely(1);
+        let word = unlikely(86_400, 1);
         let code = format!(
             "import os, sys, time
 read, write = os.pipe()
@@ -112,7 +88,7 @@ print('left it behind')"
         assert_eq!((&result["status"], &result["stdout"]), (&json!("success"), &json!("left it behind\n")), "{result:#}");
         assert!(begin.elapsed() < Duration::from_secs(20));
         eventually("the end of a daemon", || started_with(&word).is_empty().then_some(()));
-        let word = unlikely(2);
+        let word = unlikely(86_400, 2);
         server.shell(&session, &format!("nohup setsid sleep {word} > /dev/null 2>&1 < /dev/null & disown"));
         eventually("the end of a daemon", || started_with(&word).is_empty().then_some(()));
     }
@@ -205,27 +181,23 @@ print('left it behind')"
     fn on_the_machine_code_is_nobody_who_counts(user) {
         let server = serve(user);
         let session = server.session();
-        let word = unlikely(3);
+        let word = unlikely(86_400, 3);
         let execution = server.submit(&session, json!({ "language": "shell", "code": format!("sleep {word}"), "timeout": 600 }));
-        let status = eventually("the code's process", || {
-            let all = fs::read_dir("/proc").unwrap().flatten();
-            let mut all = all.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.ends_with(format!("{word}\0").as_bytes())));
-            all.find_map(|entry| fs::read_to_string(entry.path().join("status")).ok())
-        });
+        let pid = eventually("the code's process", || started_with(&word).pop());
         let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            let line = status(pid, name).unwrap();
             line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
         let (uid, gid) = match user {
             User::Root => (59_999, 59_999),
             User::Tester => user.ids(),
         };
-        assert_eq!(field("Uid:"), [&*uid.to_string(); 4]);
-        assert_eq!(field("Gid:"), [&*gid.to_string(); 4]);
-        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(field("Uid"), [&*uid.to_string(); 4]);
+        assert_eq!(field("Gid"), [&*gid.to_string(); 4]);
+        for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
             assert_eq!(field(set), ["0000000000000000"], "{set}");
         }
-        assert_eq!((field("NoNewPrivs:"), field("Seccomp:")), (vec!["1".to_owned()], vec!["2".to_owned()]));
+        assert_eq!((field("NoNewPrivs"), field("Seccomp")), (vec!["1".to_owned()], vec!["2".to_owned()]));
         server.post(&format!("/executions/{execution}/cancel"), &json!({})).json(200);
     }
 

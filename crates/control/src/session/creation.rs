@@ -150,6 +150,7 @@ impl Control {
             }),
             audit: Some(&audit),
         };
+        self.promise(caller, session.id.as_str()).await?;
         let records = &self.shared.records;
         let stored = records.insert_session_along(session, &along).await?;
         self.wake(&session.id);

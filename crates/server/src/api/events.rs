@@ -83,11 +83,11 @@ pub(crate) async fn watch(
     Ok(Sse::new(events(watch)).keep_alive(KeepAlive::new().interval(ALIVE)))
 }
 
-/// The events, until they cannot be read: the client comes again with the last one it has.
+/// The events, until the server ends or they cannot be read: the client comes again with the last one it has.
 fn events(watch: Watch) -> impl Stream<Item = Result<Event, Infallible>> {
     let batches = stream::unfold(watch, |mut watch| async {
         let notices = watch.next().await.ok()?;
-        Some((stream::iter(notices), watch))
+        (!notices.is_empty()).then(|| (stream::iter(notices), watch))
     });
     batches.flatten().map(|notice| Ok(written(notice)))
 }

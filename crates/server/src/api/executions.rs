@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use futures_util::{Stream, stream};
 use jiff::Timestamp;
-use sandbox_control::{Finished, NewExecution, Output, Submitted};
+use sandbox_control::{ControlError, Finished, NewExecution, Output, Submitted};
 use sandbox_executor::Stream as Stdio;
 use sandbox_model::execution::Artifact;
 use sandbox_model::{Execution, ExecutionId, ExecutionStatus, Language, SessionId};
@@ -28,7 +28,7 @@ use crate::api::words::{
 use crate::authentication::{Operator, Reader};
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
-use crate::idempotency;
+use crate::idempotency::{self, Found};
 use crate::paging::{self, Paging};
 use crate::query::{Id, Query};
 use crate::state::App;
@@ -310,30 +310,48 @@ pub(crate) async fn execute(
     }
     let action = format!("execute {id} {}", query.wait);
     let request = idempotency::Request {
-        caller: &caller,
+        caller,
         action: &action,
         key: idempotency::key(&headers)?,
         digest: &digest,
+        status: StatusCode::OK,
     };
-    let execute = async {
-        let submitted = app
-            .control
+    let (control, wait) = (&app.control, query.wait);
+    let execute = |caller| async move {
+        let submitted = control
             .submit(&caller, &id, value.read(), Output::Kept)
             .await?;
-        if !query.wait {
-            let answer = ExecuteResponse {
-                execution_id: submitted.execution.id.to_string(),
-                status: "submitted".to_owned(),
-                submitted_at: submitted.execution.created_at.to_string(),
-            };
-            return Ok(Answer::Submitted(answer));
+        if !wait {
+            return Ok(Answer::submitted(&submitted.execution));
         }
         match submitted.finished().await {
             Some(finished) => Ok(Answer::Result(Box::new(ResultView::of(&finished)))),
             None => Err(ApiError::internal()),
         }
     };
-    idempotency::once(&app, request, StatusCode::OK, execute).await
+    idempotency::once(&app, request, |id| promised(&app, id, wait), execute).await
+}
+
+/// What became of an execution that was promised.
+async fn promised(app: &App, id: String, wait: bool) -> Result<Found<Answer>, ApiError> {
+    let Ok(id) = id.parse() else {
+        return Ok(Found::Nothing);
+    };
+    let execution = match app.control.execution(&id).await {
+        Ok(execution) => execution,
+        Err(ControlError::NotFound { .. }) => return Ok(Found::Nothing),
+        Err(error) => return Err(error.into()),
+    };
+    match (wait, execution.status.is_over()) {
+        (false, _) => Ok(Found::Done(Answer::submitted(&execution))),
+        (true, false) => Ok(Found::Underway),
+        (true, true) => {
+            let finished = app.control.finished(&id).await?;
+            Ok(Found::Done(Answer::Result(Box::new(ResultView::of(
+                &finished,
+            )))))
+        }
+    }
 }
 
 /// What executing is answered with: at once, or with `wait` when it is over.
@@ -345,6 +363,15 @@ enum Answer {
     Result(Box<ResultView>),
 }
 
+impl Answer {
+    fn submitted(execution: &Execution) -> Answer {
+        Answer::Submitted(ExecuteResponse {
+            execution_id: execution.id.to_string(),
+            status: "submitted".to_owned(),
+            submitted_at: execution.created_at.to_string(),
+        })
+    }
+}
 /// What an execution prints, as it prints it, and what becomes of it, as server-sent events:
 ///
 /// | event | data |

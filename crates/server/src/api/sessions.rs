@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
-use sandbox_control::{NewSession, PoolChoice, Source};
+use sandbox_control::{ControlError, NewSession, PoolChoice, Source};
 use sandbox_model::session::SessionNetwork;
 use sandbox_model::{Session, SessionId, SessionMode, SessionStatus, TemplateId};
 use sandbox_store::records::SessionFilter;
@@ -20,7 +20,7 @@ use crate::api::words::{IdempotencyHeader, RuntimeTypeView, SessionPath, Session
 use crate::authentication::{Operator, Reader};
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
-use crate::idempotency;
+use crate::idempotency::{self, Found};
 use crate::paging::{self, Paging};
 use crate::query::{Id, Query};
 use crate::state::App;
@@ -379,16 +379,32 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let new = value.read()?;
     let request = idempotency::Request {
-        caller: &caller,
+        caller,
         action: "session.create",
         key: idempotency::key(&headers)?,
         digest: &digest,
+        status: StatusCode::CREATED,
     };
-    let create = async {
-        let session = app.control.create_session(&caller, new).await?;
+    let control = &app.control;
+    let create = |caller| async move {
+        let session = control.create_session(&caller, new).await?;
         Ok(SessionView::of(session))
     };
-    idempotency::once(&app, request, StatusCode::CREATED, create).await
+    idempotency::once(&app, request, |id| promised(&app, id), create).await
+}
+
+/// What became of a session that was promised.
+async fn promised(app: &App, id: String) -> Result<Found<SessionView>, ApiError> {
+    let Ok(id) = id.parse() else {
+        return Ok(Found::Nothing);
+    };
+    match app.control.session(&id).await {
+        Ok(session) if session.status == SessionStatus::Creating => Ok(Found::Underway),
+        Ok(session) if session.started_at.is_none() => Ok(Found::Failed),
+        Ok(session) => Ok(Found::Done(SessionView::of(session))),
+        Err(ControlError::NotFound { .. }) => Ok(Found::Nothing),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Gets a session.

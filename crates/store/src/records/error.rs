@@ -33,6 +33,14 @@ pub enum StoreError {
         /// Why.
         source: Cause,
     },
+    /// It has no room for more. It may have later.
+    #[error("the disk of the database {database} is full")]
+    Full {
+        /// Which one.
+        database: String,
+        /// Why.
+        source: Cause,
+    },
     /// Its tables were made by a later version of this program.
     #[error("the database {database} was brought up to date by a later version; run that one")]
     Later {
@@ -136,6 +144,7 @@ impl Failure for StoreError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             StoreError::File { .. } => "the directory must be there, and be yours to write to",
+            StoreError::Full { .. } => "make room where the database is",
             StoreError::Unavailable { .. } => "is the server running, and does the URL name it?",
             StoreError::InUse { .. } => "make it inactive: no new session will use it",
             StoreError::NotOver { .. } => "terminate it first",
@@ -225,6 +234,10 @@ impl Fault {
         let database = database.to_owned();
         match self {
             Fault::Ours(error) => error,
+            Fault::Driver(error) if is_full(&error) => StoreError::Full {
+                database,
+                source: Cause::new(error),
+            },
             Fault::Driver(error) if is_unavailable(&error) => StoreError::Unavailable {
                 database,
                 source: Cause::new(error),
@@ -255,6 +268,17 @@ fn mysql_number(error: &DbErr) -> Option<u16> {
     let answer = sqlx_error(error)?.as_database_error()?;
     let answer = answer.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>()?;
     Some(answer.number())
+}
+
+/// Has the database no room?
+fn is_full(error: &DbErr) -> bool {
+    // MySQL: disk full, table full; PostgreSQL: disk full; SQLite: full, and what it says when the files
+    // beside its own cannot grow.
+    matches!(mysql_number(error), Some(1021 | 1114))
+        || matches!(
+            code(error).as_deref(),
+            Some("53100" | "13" | "778" | "4874")
+        )
 }
 
 fn is_unavailable(error: &DbErr) -> bool {

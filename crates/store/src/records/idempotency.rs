@@ -1,24 +1,26 @@
 //! Requests that a client marked with a key of its own, so that it may send them again.
 //!
 //! Whoever adds the row first does the work; the row's unique key decides who that is. The others are
-//! given what came of it, or told that it is still being done.
+//! given what came of it, or told that it is still being done. Whoever does it promises what it will make
+//! before that is made: should they end half-way, the others can look whether it is there.
 
 use jiff::Timestamp;
 use sea_orm::sea_query::Expr;
 use sea_orm::{ActiveValue, ColumnTrait, EntityTrait, QueryFilter};
+use serde::{Deserialize, Serialize};
 
 use super::Records;
 use super::clock;
 use super::error::{Fault, StoreError};
-use super::rows::idempotency::{ActiveModel, Column, Entity};
-use super::value::{micros, short};
+use super::rows::idempotency::{ActiveModel, Column, Entity, Model};
+use super::value::{Reading, micros, short};
 use super::versioned::Named;
 
 /// What is known of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remembered {
-    /// Nothing: it is for whoever asked to do it.
-    Fresh,
+    /// Nothing: it is for whoever asked to do it, who began it at this time.
+    Fresh(Timestamp),
     /// It was done, with this answer.
     Replay {
         /// The HTTP status.
@@ -26,29 +28,48 @@ pub enum Remembered {
         /// The body.
         body: Vec<u8>,
     },
-    /// Somebody is doing it.
-    InProgress,
+    /// Somebody is doing it, or was.
+    InProgress(Doing),
     /// The key was used for another request.
     Mismatch,
+}
+
+/// A request that is being done, or was when whoever did it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doing {
+    /// Who does it.
+    pub by: String,
+    /// What it makes, once that is promised. Nothing was made before.
+    pub object: Option<String>,
+    /// Since when, by the clock of the database.
+    pub begun_at: Timestamp,
+}
+
+/// What the row of a request that is being done has for a body.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    by: String,
+    object: Option<String>,
 }
 
 const KIND: &str = "request";
 
 impl Records {
     /// Asks for what is known of the request that the client calls `key`, and remembers it if that is
-    /// nothing. `scope` keeps clients apart, `digest` one request from another.
+    /// nothing: then `by` does it. `scope` keeps clients apart, `digest` one request from another.
     pub async fn remember(
         &self,
         scope: &str,
         key: &str,
         digest: &str,
+        by: &str,
     ) -> Result<Remembered, StoreError> {
         let (scope, key) = (&short("scope", scope)?, &short("key", key)?);
         let digest = &short("digest", digest)?;
         let remembered = async {
             loop {
-                if self.is_new(scope, key, digest).await? {
-                    return Ok::<_, Fault>(Remembered::Fresh);
+                if let Some(begun_at) = self.begin_request(scope, key, digest, by).await? {
+                    return Ok::<_, Fault>(Remembered::Fresh(begun_at));
                 }
                 let id = (scope.clone(), key.clone());
                 let row = Entity::find_by_id(id).one(&self.database.writer).await?;
@@ -63,14 +84,22 @@ impl Records {
                         status,
                         body: row.body.unwrap_or_default(),
                     },
-                    None => Remembered::InProgress,
+                    None => Remembered::InProgress(doing(row)?),
                 });
             }
         };
         remembered.await.map_err(|fault| self.explain(fault))
     }
 
-    async fn is_new(&self, scope: &str, key: &str, digest: &str) -> Result<bool, Fault> {
+    /// Since when it is begun; none when it was already.
+    async fn begin_request(
+        &self,
+        scope: &str,
+        key: &str,
+        digest: &str,
+        by: &str,
+    ) -> Result<Option<Timestamp>, Fault> {
+        let note = &note(by, None)?;
         let inserted = self
             .write_at_once(|connection| async move {
                 let now = clock::now(&connection).await?;
@@ -80,17 +109,67 @@ impl Records {
                     digest: ActiveValue::Set(digest.to_owned()),
                     status: ActiveValue::Set(None),
                     created_at: ActiveValue::Set(micros(now)),
-                    body: ActiveValue::Set(None),
+                    body: ActiveValue::Set(Some(note.clone())),
                 };
                 let insert = Entity::insert(row);
-                Ok(insert.exec_without_returning(&connection).await?)
+                insert.exec_without_returning(&connection).await?;
+                Ok(now)
             })
             .await;
         match inserted {
-            Ok(_) => Ok(true),
-            Err(fault) if fault.is_duplicate() => Ok(false),
+            Ok(now) => Ok(Some(now)),
+            Err(fault) if fault.is_duplicate() => Ok(None),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// Writes down that a request which `by` began at `begun_at` is going to make `object`. `false` when it is
+    /// theirs no longer: then it must not be made.
+    pub async fn promise(
+        &self,
+        scope: &str,
+        key: &str,
+        by: &str,
+        begun_at: Timestamp,
+        object: &str,
+    ) -> Result<bool, StoreError> {
+        let note = &note(by, Some(object))?;
+        let promised = self
+            .write_at_once(|connection| async move {
+                Ok(Entity::update_many()
+                    .col_expr(Column::Body, Expr::value(note.clone()))
+                    .filter(Column::Scope.eq(scope))
+                    .filter(Column::Name.eq(key))
+                    .filter(Column::CreatedAt.eq(micros(begun_at)))
+                    .filter(Column::Status.is_null())
+                    .exec(&connection)
+                    .await?)
+            })
+            .await;
+        let promised = promised.map_err(|fault| self.explain(fault))?;
+        Ok(promised.rows_affected == 1)
+    }
+
+    /// Forgets a request that was begun at `begun_at` and never finished, so that it can be begun again.
+    pub async fn abandon(
+        &self,
+        scope: &str,
+        key: &str,
+        begun_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let abandoned = self
+            .write_at_once(|connection| async move {
+                Ok(Entity::delete_many()
+                    .filter(Column::Scope.eq(scope))
+                    .filter(Column::Name.eq(key))
+                    .filter(Column::CreatedAt.eq(micros(begun_at)))
+                    .filter(Column::Status.is_null())
+                    .exec(&connection)
+                    .await?)
+            })
+            .await;
+        abandoned.map_err(|fault| self.explain(fault))?;
+        Ok(())
     }
 
     /// Keeps the answer to a request, for when it is sent again.
@@ -149,4 +228,26 @@ impl Records {
             .map_err(|fault| self.explain(fault))?
             .rows_affected)
     }
+}
+
+fn note(by: &str, object: Option<&str>) -> Result<Vec<u8>, StoreError> {
+    let note = Note {
+        by: short("by", by)?,
+        object: object.map(str::to_owned),
+    };
+    Ok(serde_json::to_vec(&note).unwrap_or_default())
+}
+
+fn doing(row: Model) -> Result<Doing, StoreError> {
+    let reading = Reading {
+        kind: KIND,
+        id: &row.name,
+    };
+    let text = String::from_utf8_lossy(row.body.as_deref().unwrap_or_default());
+    let note: Note = reading.json("body", &text)?;
+    Ok(Doing {
+        by: note.by,
+        object: note.object,
+        begun_at: reading.time("created_at", row.created_at)?,
+    })
 }

@@ -52,7 +52,7 @@ pub use container::ContainerFilter;
 pub use database::Pool;
 pub use error::{Cause, StoreError};
 pub use execution::{ExecutionFilter, ExecutionSummary};
-pub use idempotency::Remembered;
+pub use idempotency::{Doing, Remembered};
 pub use lease::Lease;
 pub use page::{Cursor, Page, PageRequest};
 pub use result::{Report, Reported};

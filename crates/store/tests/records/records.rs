@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use sandbox_model::*;
 use sandbox_store::Stored;
-use sandbox_store::records::{Lease, Remembered, Report, Reported, StoreError, TemplateFilter};
+use sandbox_store::records::{
+    Doing, Lease, Remembered, Report, Reported, StoreError, TemplateFilter,
+};
 
 use crate::databases::Database;
 use crate::on_every_database;
@@ -412,19 +414,41 @@ async fn a_request_is_remembered_until_forgotten(database: Database) {
     let records = open(&database).await;
     let ask = |scope: &'static str, digest: &'static str| {
         let records = records.clone();
-        async move { records.remember(scope, "key", digest).await.unwrap() }
+        async move { records.remember(scope, "key", digest, "me").await.unwrap() }
     };
-    assert_eq!(ask("ada", "d").await, Remembered::Fresh);
-    assert_eq!(ask("ada", "d").await, Remembered::InProgress);
+    let Remembered::Fresh(begun_at) = ask("ada", "d").await else {
+        panic!("it is new");
+    };
+    let doing = |object: Option<&str>| {
+        Remembered::InProgress(Doing {
+            by: "me".to_owned(),
+            object: object.map(str::to_owned),
+            begun_at,
+        })
+    };
+    assert_eq!(ask("ada", "d").await, doing(None));
     assert_eq!(ask("ada", "e").await, Remembered::Mismatch);
-    assert_eq!(ask("bob", "e").await, Remembered::Fresh);
+    assert!(matches!(ask("bob", "e").await, Remembered::Fresh(_)));
+    let before = begun_at - Duration::from_secs(1);
+    for (time, is_theirs) in [(before, false), (begun_at, true)] {
+        let promised = records.promise("ada", "key", "me", time, "object").await;
+        assert_eq!(promised.unwrap(), is_theirs);
+    }
+    records.abandon("ada", "key", before).await.unwrap();
+    assert_eq!(ask("ada", "d").await, doing(Some("object")));
+    records.abandon("ada", "key", begun_at).await.unwrap();
+    let promised = records
+        .promise("ada", "key", "me", begun_at, "object")
+        .await;
+    assert!(!promised.unwrap());
+    assert!(matches!(ask("ada", "d").await, Remembered::Fresh(_)));
     let body = b"{\"\0\": \"\xff\"}".to_vec();
     records.complete("ada", "key", 201, &body).await.unwrap();
     let replay = Remembered::Replay { status: 201, body };
     assert_eq!(ask("ada", "d").await, replay);
     assert_eq!(ask("ada", "e").await, Remembered::Mismatch);
     records.forget("ada", "key").await.unwrap();
-    assert_eq!(ask("ada", "e").await, Remembered::Fresh);
+    assert!(matches!(ask("ada", "e").await, Remembered::Fresh(_)));
     let unknown = records.complete("ada", "other", 200, b"").await;
     assert!(
         matches!(unknown, Err(StoreError::Missing { .. })),

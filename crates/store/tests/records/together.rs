@@ -251,14 +251,14 @@ async fn of_many_requests_one_is_fresh(database: Database) {
     for round in 0..10 {
         let outcomes = at_once(&servers, move |records, _| async move {
             let key = format!("key-{round}");
-            let known = records.remember("ada", &key, "digest").await.unwrap();
-            if known == Remembered::Fresh {
+            let known = records.remember("ada", &key, "digest", "me").await.unwrap();
+            if matches!(known, Remembered::Fresh(_)) {
                 records.complete("ada", &key, 201, b"made").await.unwrap();
             }
             known
         })
         .await;
-        let fresh = number_of(&outcomes, |known| *known == Remembered::Fresh);
+        let fresh = number_of(&outcomes, |known| matches!(known, Remembered::Fresh(_)));
         assert_eq!(fresh, 1, "{outcomes:?}");
         let wrong = number_of(&outcomes, |known| *known == Remembered::Mismatch);
         assert_eq!(wrong, 0, "{outcomes:?}");
