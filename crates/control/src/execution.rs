@@ -124,6 +124,7 @@ impl Control {
     ) -> Result<Submitted, ControlError> {
         new.check()?;
         let session = self.running_session(session).await?;
+        self.shared.live.foresee(&session, new.language);
         let execution = Execution {
             id: new_id(),
             session_id: session.id.clone(),

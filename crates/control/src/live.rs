@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use sandbox_executor::protocol::Ask;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::{Language, Session, SessionId};
 use sandbox_runtime::{Image, Line, Raised, Runtime, RuntimeError, SessionSpec, Workspace};
@@ -39,6 +40,8 @@ struct Counted {
     slot: Arc<Slot>,
     users: usize,
     last: Instant,
+    /// For which code it was last told to make ready.
+    foreseen: Option<Language>,
 }
 
 /// Somebody's place at a session: counted out when it is dropped.
@@ -103,6 +106,26 @@ impl Live {
         };
         *line = Some(raised);
         Ok(used)
+    }
+
+    /// Lets a session that is raised make ready for code in `language`, which is on its way: an interpreter
+    /// starts while the execution is written down.
+    pub(crate) fn foresee(&self, session: &Session, language: Language) {
+        let mut slots = self.lock();
+        let Some(counted) = slots.get_mut(&workspace_of(session)) else {
+            return;
+        };
+        // One waits for more of the same anyway.
+        if language == Language::Shell || counted.foreseen == Some(language) {
+            return;
+        }
+        let Ok(raised) = counted.slot.line.try_lock() else {
+            return;
+        };
+        if let Some(line) = raised.as_ref().map(|raised| raised.line.clone()) {
+            counted.foreseen = Some(language);
+            tokio::spawn(async move { line.ask(Ask::Foresee(language)).await });
+        }
     }
 
     /// Ends the processes in a workspace, whoever uses them. It stays, and whoever asks for its line next
@@ -203,6 +226,7 @@ impl Live {
             slot: Arc::default(),
             users: 0,
             last: Instant::now(),
+            foreseen: None,
         });
         counted.users += 1;
         Place {

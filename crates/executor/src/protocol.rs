@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use sandbox_model::execution::Language;
 use sandbox_model::id::ExecutionId;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,8 @@ pub struct Question {
 pub enum Ask {
     /// Is anybody there?
     Ping,
+    /// Code in this language comes next.
+    Foresee(Language),
     /// Run this.
     Execute(Request),
     /// End that.

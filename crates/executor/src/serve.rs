@@ -113,6 +113,10 @@ impl Desk {
         let done = (Answer::Done, None);
         Ok(match ask {
             Ask::Ping => done,
+            Ask::Foresee(language) => {
+                self.executor.look_ahead(language);
+                done
+            }
             // Answered elsewhere, more than once.
             Ask::Execute(_) => (Answer::Begun, None),
             Ask::Terminal(_) => (Answer::Terminal, None),

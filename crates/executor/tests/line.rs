@@ -6,6 +6,7 @@ mod session;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit};
 use sandbox_executor::listing::Page;
@@ -99,6 +100,23 @@ fn one_that_runs_can_be_cancelled() {
             }
             other => panic!("{other:?}"),
         }
+    });
+}
+
+#[test]
+fn code_that_is_foreseen_finds_its_interpreter_started() {
+    on_a_line(async |link| {
+        let foreseen = ask(link, Ask::Foresee(Python)).await.unwrap().0;
+        assert_eq!(foreseen, Answer::Done);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = std::fs::read_to_string("/proc/uptime").unwrap();
+        let now: f64 = now.split(' ').next().unwrap().parse().unwrap();
+        // When the process that runs it began, in hundredths of a second.
+        let code =
+            "def handler(event):\n    return int(open('/proc/self/stat').read().split()[21]) / 100";
+        let began = returned(&execute(link, request(Python, code)).await);
+        let before = now - began.as_f64().unwrap();
+        assert!(before > 0.1, "{before} s before it was wanted");
     });
 }
 

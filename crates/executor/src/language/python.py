@@ -1,6 +1,45 @@
-# Waits for code on a channel, runs it, answers with what its handler returned. Imports nothing that an
-# interpreter has not loaded anyway: what is imported here, every execution would wait for.
-def main():
+# Waits for code on a channel, runs it, answers with what its handler returned. Every execution waits for
+# what is imported and compiled here: so nothing is imported that an interpreter has not loaded anyway, and
+# what few need is text until somebody does.
+LATER = """
+def encode(value):
+    import json
+
+    return json.dumps(value, allow_nan=False)
+
+
+def progress(steps, say):
+    # What a handler yields is how far it is; what it returns is its result.
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            return end.value
+        say(b"p", step)
+
+
+def wait(value):
+    import asyncio
+
+    async def wait():
+        return await value
+
+    return asyncio.run(wait())
+
+
+def explain(name, code, kind, error, trace):
+    # So that a traceback shows the code; what is ours in it tells nobody anything.
+    import linecache
+    import traceback
+
+    linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    while trace and trace.tb_frame.f_code.co_filename != name:
+        trace = trace.tb_next
+    traceback.print_exception(kind, error, trace)
+"""
+
+
+def main(later):
     import os
     import sys
 
@@ -19,6 +58,11 @@ def main():
             length -= len(part)
         return b"".join(parts)
 
+    def rare(name):
+        scope = {}
+        exec(later, scope)
+        return scope[name]
+
     # An expression: (code, event).
     message = take(int.from_bytes(take(4), "big")).decode()
     code, event = eval(message, {"__builtins__": {}})
@@ -31,82 +75,49 @@ def main():
             del scope[key]
     scope["__file__"] = name
 
-    def lines():
-        # So that a traceback shows the code. Only wanted when there is one.
-        import linecache
+    def quote(text):
+        from _json import encode_basestring_ascii
 
-        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        return encode_basestring_ascii(text)
+
+    def plain(value):
+        kind = type(value)
+        if value is None:
+            return "null"
+        if kind is bool:
+            return "true" if value else "false"
+        if kind is int:
+            return int.__repr__(value)
+        if kind is str:
+            return quote(value)
+        if kind is float and value - value == 0:
+            return float.__repr__(value)
+        if kind is list or kind is tuple:
+            return "[" + ",".join(map(plain, value)) + "]"
+        if kind is dict and all(type(key) is str for key in value):
+            return "{" + ",".join(quote(key) + ":" + plain(item) for key, item in value.items()) + "}"
+        raise LookupError
 
     def say(what, value):
-        text = what + encode(value).encode()
+        try:
+            text = plain(value)
+        except LookupError:
+            text = rare("encode")(value)
+        text = what + text.encode()
         data = len(text).to_bytes(4, "big") + text
         while data:
             data = data[os.write(channel, data):]
 
-    def encode(value):
-        from _json import encode_basestring_ascii as quote
-
-        def plain(value):
-            kind = type(value)
-            if value is None:
-                return "null"
-            if kind is bool:
-                return "true" if value else "false"
-            if kind is int:
-                return int.__repr__(value)
-            if kind is str:
-                return quote(value)
-            if kind is float and value - value == 0:
-                return float.__repr__(value)
-            if kind is list or kind is tuple:
-                return "[" + ",".join(map(plain, value)) + "]"
-            if kind is dict and all(type(key) is str for key in value):
-                return "{" + ",".join(quote(key) + ":" + plain(item) for key, item in value.items()) + "}"
-            raise LookupError
-
-        try:
-            return plain(value)
-        except LookupError:
-            import json
-
-            return json.dumps(value, allow_nan=False)
-
-    def progress(steps):
-        # What a handler yields is how far it is; what it returns is its result.
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                return end.value
-            say(b"p", step)
-
-    def run():
-        exec(compile(code, name, "exec", dont_inherit=True), scope)
-        handler = scope.get("handler")
-        if callable(handler):
-            value = handler(event)
-            if getattr(getattr(handler, "__code__", None), "co_flags", 0) & 0x20:
-                value = progress(value)
-            if hasattr(value, "__await__"):
-                import asyncio
-
-                async def wait(value):
-                    return await value
-
-                value = asyncio.run(wait(value))
-            say(b"r", value)
-
-    def explain(kind, error, trace):
-        lines()
-        # What is ours in it tells nobody anything.
-        while trace and trace.tb_frame.f_code.co_filename != name:
-            trace = trace.tb_next
-        import traceback
-
-        traceback.print_exception(kind, error, trace)
-
-    sys.excepthook = explain
-    run()
+    sys.excepthook = lambda *error: rare("explain")(name, code, *error)
+    exec(compile(code, name, "exec", dont_inherit=True), scope)
+    handler = scope.get("handler")
+    if callable(handler):
+        value = handler(event)
+        if getattr(getattr(handler, "__code__", None), "co_flags", 0) & 0x20:
+            value = rare("progress")(value, say)
+        if hasattr(value, "__await__"):
+            value = rare("wait")(value)
+        say(b"r", value)
 
 
-main()
+main(LATER)
