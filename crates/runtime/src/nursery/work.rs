@@ -62,7 +62,7 @@ struct Session {
 enum Watched {
     Session(SessionId),
     /// One that was told to, and what follows.
-    Ending(SessionId, Session, Next),
+    Ending(SessionId, Box<Session>, Next),
     /// And what waits for it.
     Errand(Errand, Waits),
 }
@@ -247,7 +247,8 @@ impl At {
             Some(mut session) => {
                 session.kept.kill();
                 let key = session.key;
-                self.watched.insert(key, Watched::Ending(id, session, next));
+                self.watched
+                    .insert(key, Watched::Ending(id, Box::new(session), next));
                 Ok(())
             }
             None => self.go_on(id, next),
