@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::control::Control;
 use crate::error::ControlError;
-use crate::execution::{artifact, digest_of, ended};
 use crate::live::workspace_of;
+use crate::outcome::{artifact, digest_of, ended};
 
 /// A container that came up.
 #[derive(Debug, Clone, PartialEq, Eq)]

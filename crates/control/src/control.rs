@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use crate::activity::Activity;
 use crate::error::ControlError;
 use crate::events::Events;
-use crate::execution::Underway;
 use crate::keeping::Leaving;
 use crate::live::Live;
 use crate::packages::Packages;
@@ -22,6 +21,7 @@ use crate::repetition::Requests;
 use crate::settings::Settings;
 use crate::template::Templates;
 use crate::terminal::Terminals;
+use crate::underway::Underway;
 
 /// The control plane. Clones are the same one.
 #[derive(Debug, Clone)]

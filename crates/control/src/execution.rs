@@ -4,20 +4,17 @@
 //! hears of it. It is never handed over twice: what was lost half-way is told as crashed, and run again
 //! only where that was asked for, as an execution of its own.
 
-use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ring::digest::{Context, SHA256};
-use sandbox_executor::artifact::ArtifactFound;
 use sandbox_executor::protocol::Ask;
-use sandbox_executor::{Ending, Happening, Outcome, Request, Stream};
-use sandbox_model::execution::{Artifact, ArtifactKind, retry_after_seconds};
+use sandbox_executor::{Happening, Outcome, Request, Stream};
+use sandbox_model::execution::{Artifact, retry_after_seconds};
 use sandbox_model::{
-    ArtifactId, AuditRecord, Execution, ExecutionEvent, ExecutionId, ExecutionResult,
-    ExecutionStatus, Language, Session, SessionId,
+    AuditRecord, Execution, ExecutionEvent, ExecutionId, ExecutionResult, ExecutionStatus,
+    Language, Session, SessionId,
 };
 use sandbox_runtime::{Course, LineError};
 use sandbox_store::records::{
@@ -29,11 +26,10 @@ use tokio::sync::{mpsc, watch};
 
 use crate::audit::audit_record;
 use crate::caller::Caller;
-use crate::clock::as_kept;
 use crate::control::Control;
 use crate::error::{ControlError, Kind, chain};
-use crate::keys::hexadecimal;
 use crate::live::workspace_of;
+use crate::outcome::{artifact, digest_of, ended, lost};
 use crate::random;
 
 /// How long an execution may take, in seconds.
@@ -75,7 +71,7 @@ pub struct Finished {
 }
 
 /// Told when an execution is over.
-type Over = watch::Receiver<Option<Arc<Finished>>>;
+pub(crate) type Over = watch::Receiver<Option<Arc<Finished>>>;
 
 /// What an execution prints, as it comes. There is at most what is kept of it.
 type Printing = mpsc::UnboundedSender<(Stream, Vec<u8>)>;
@@ -97,20 +93,6 @@ pub struct Submitted {
     /// What it prints, as it comes, if that is wanted. Ends with the execution.
     pub output: Option<mpsc::UnboundedReceiver<(Stream, Vec<u8>)>>,
     over: Over,
-}
-
-/// Executions that are under way on this server.
-#[derive(Debug, Default)]
-pub(crate) struct Underway {
-    state: Mutex<State>,
-    ended: tokio::sync::Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    is_closed: bool,
-    is_interrupted: bool,
-    executions: HashMap<ExecutionId, Over>,
 }
 
 impl Control {
@@ -566,66 +548,6 @@ impl NewExecution {
     }
 }
 
-impl Underway {
-    fn enter(&self, id: &ExecutionId, over: Over) -> Result<ExecutionId, ControlError> {
-        let mut state = self.lock();
-        if state.is_closed {
-            return Err(ControlError::Exhausted {
-                problem: "the server is ending".to_owned(),
-                solution: "send it again to the server that takes its place".to_owned(),
-            });
-        }
-        state.executions.insert(id.clone(), over);
-        Ok(id.clone())
-    }
-
-    fn leave(&self, id: &ExecutionId) {
-        self.lock().executions.remove(id);
-        self.ended.notify_waiters();
-    }
-
-    fn find(&self, id: &ExecutionId) -> Option<Over> {
-        self.lock().executions.get(id).cloned()
-    }
-
-    /// Is it under way on this server?
-    pub(crate) fn contains(&self, id: &ExecutionId) -> bool {
-        self.lock().executions.contains_key(id)
-    }
-
-    /// Takes nothing more.
-    pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
-    }
-
-    /// Ends what is under way.
-    pub(crate) fn interrupt(&self) {
-        self.lock().is_interrupted = true;
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.lock().is_interrupted
-    }
-
-    /// Until none is under way.
-    pub(crate) async fn drained(&self) {
-        loop {
-            let ended = self.ended.notified();
-            tokio::pin!(ended);
-            ended.as_mut().enable();
-            if self.lock().executions.is_empty() {
-                return;
-            }
-            ended.await;
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that is done under it can panic half-way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A name for an execution.
 pub(crate) fn new_id() -> ExecutionId {
     let today = jiff::tz::TimeZone::UTC.to_datetime(Timestamp::now()).date();
@@ -654,78 +576,4 @@ fn again(crashed: &Execution) -> Option<(Duration, Execution)> {
         ..crashed.clone()
     };
     Some((Duration::from_secs(wait.into()), next))
-}
-
-/// The execution as it is after its outcome; none when it was over already.
-pub(crate) fn ended(execution: &Execution, outcome: &Outcome) -> Option<Execution> {
-    let status = execution.status.after(event_of(outcome)).ok()?;
-    let now = Timestamp::now();
-    let mut ended = execution.clone();
-    ended.status = status;
-    ended.error = outcome.error.clone();
-    match status {
-        ExecutionStatus::Timeout => ended.timeout_at = Some(now),
-        ExecutionStatus::Crashed => ended.crashed_at = Some(now),
-        _ => ended.completed_at = Some(now),
-    }
-    Some(ended)
-}
-
-fn event_of(outcome: &Outcome) -> ExecutionEvent {
-    match outcome.ending {
-        Ending::Finished => ExecutionEvent::Finished(outcome.result.exit_code),
-        Ending::TimedOut => ExecutionEvent::TimedOut,
-        Ending::Cancelled => ExecutionEvent::Cancelled,
-        Ending::Crashed => ExecutionEvent::Crashed,
-    }
-}
-
-/// The outcome of an execution of which nobody knows how it ended.
-fn lost(execution: &Execution, reason: String) -> Outcome {
-    Outcome {
-        execution_id: execution.id.clone(),
-        ending: Ending::Crashed,
-        result: ExecutionResult {
-            exit_code: -1,
-            ..ExecutionResult::default()
-        },
-        error: Some(reason),
-        artifacts: Vec::new(),
-        artifacts_truncated: false,
-    }
-}
-
-/// A file that was found, as it is kept.
-pub(crate) fn artifact(outcome: &Outcome, found: &ArtifactFound) -> Artifact {
-    let name = found.path.rsplit('/').next().unwrap_or(&found.path);
-    Artifact {
-        id: ArtifactId::random(random::numbers()),
-        execution_id: outcome.execution_id.clone(),
-        kind: ArtifactKind::Artifact,
-        name: name.to_owned(),
-        path: found.path.clone(),
-        size_bytes: found.size_bytes,
-        mime_type: found.mime_type.clone(),
-        sha256: found.sha256.clone(),
-        created_at: as_kept(found.created_at),
-    }
-}
-
-/// What tells this outcome from another one.
-pub(crate) fn digest_of(outcome: &Outcome) -> String {
-    let mut context = Context::new(&SHA256);
-    let result = &outcome.result;
-    for part in [&result.stdout, &result.stderr] {
-        context.update(&part.len().to_be_bytes());
-        context.update(part.as_bytes());
-    }
-    context.update(&result.exit_code.to_be_bytes());
-    context.update(
-        result
-            .return_value
-            .as_deref()
-            .unwrap_or_default()
-            .as_bytes(),
-    );
-    hexadecimal(context.finish().as_ref())
 }

@@ -73,9 +73,7 @@ impl Control {
         if !path.is_empty() {
             check_path(path)?;
         }
-        let session = self.with_workspace(id).await?;
-        self.unfrozen(&session)?;
-        let used = self.line(&session).await?;
+        let (_, used) = self.use_files(id).await?;
         let list = Ask::List {
             path: PathBuf::from(path),
             after,
@@ -96,9 +94,7 @@ impl Control {
         if !path.is_empty() {
             check_path(path)?;
         }
-        let session = self.with_workspace(id).await?;
-        self.unfrozen(&session)?;
-        let used = self.line(&session).await?;
+        let (_, used) = self.use_files(id).await?;
         match asked(&used, path, Ask::Archive(PathBuf::from(path))).await? {
             (Answer::Archive, Some(pipe)) => Ok((pipe, Archived { _used: used })),
             _ => Err(LineError::Nonsense.into()),
@@ -169,6 +165,11 @@ impl Control {
     /// The session and its line, if it has files and `path` may be one of them.
     async fn files_of(&self, id: &SessionId, path: &str) -> Result<(Session, Use), ControlError> {
         check_path(path)?;
+        self.use_files(id).await
+    }
+
+    /// The session and its line, if it has files.
+    async fn use_files(&self, id: &SessionId) -> Result<(Session, Use), ControlError> {
         let session = self.with_workspace(id).await?;
         self.unfrozen(&session)?;
         if !session.status.is_over() {

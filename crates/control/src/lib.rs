@@ -21,6 +21,7 @@ mod keys;
 mod live;
 mod measure;
 mod node;
+mod outcome;
 mod packages;
 mod pool;
 mod port;
@@ -32,6 +33,7 @@ mod session;
 mod settings;
 mod template;
 mod terminal;
+mod underway;
 
 pub use callback::{News, Ready};
 pub use caller::{Caller, Repeatable};

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sandbox_model::{Session, SessionEvent, SessionMode};
+use sandbox_model::{Session, SessionEvent, SessionId, SessionMode, SessionStatus};
 use sandbox_store::Stored;
 use serde_json::json;
 
@@ -63,7 +63,10 @@ impl Control {
         }
         if let Some(idle) = settings.idle_timeout {
             let since = before_now(idle);
-            let idle = records.sessions_idle_since(since, node, BATCH).await?;
+            let mut idle = records.sessions_idle_since(since, node, BATCH).await?;
+            for used in self.used_all_the_same(&idle).await? {
+                idle.retain(|stored| stored.value.id != used);
+            }
             self.end_all(idle, SessionEvent::Idle, "it was idle for too long")
                 .await;
         }
@@ -79,6 +82,23 @@ impl Control {
         }
         self.crash_silent().await?;
         self.clean().await
+    }
+
+    /// Those that code runs in: that is use for as long as it runs, unless it is frozen.
+    async fn used_all_the_same(
+        &self,
+        idle: &[Stored<Session>],
+    ) -> Result<Vec<SessionId>, ControlError> {
+        let running = |stored: &&Stored<Session>| stored.value.status == SessionStatus::Running;
+        let mut used = Vec::new();
+        for Stored { value: session, .. } in idle.iter().filter(running) {
+            let live = self.shared.records.live_executions(&session.id).await?;
+            if !live.is_empty() {
+                self.shared.activity.note(&session.id);
+                used.push(session.id.clone());
+            }
+        }
+        Ok(used)
     }
 
     /// Executions of this node of which nothing was heard for too long are lost, unless they are known to be
@@ -118,14 +138,11 @@ impl Control {
             self.cleaning().insert(id.clone());
             let removed = async {
                 let session = self.session(id).await?;
-                let workspace = workspace_of(&session);
-                // Another session of the same agent may have it now.
-                if !self.is_reattached(&session).await? {
-                    self.shared.live.discard(&workspace).await?;
-                    self.forget_files(&session).await?;
-                }
-                records.mark_workspace_removed(id, Timestamp::now()).await?;
-                Ok::<_, ControlError>(())
+                // Another session of the same agent may have it now, but must not get it meanwhile.
+                let turn = self.take_turn(&session).await?;
+                let removed = self.remove_workspace(&session).await;
+                self.end_turn(turn).await;
+                removed
             };
             let removed = removed.await;
             self.cleaning().remove(id);
@@ -144,6 +161,18 @@ impl Control {
     }
 
     /// Does a later session use the workspace of this one?
+    async fn remove_workspace(&self, session: &Session) -> Result<(), ControlError> {
+        if !self.is_reattached(session).await? {
+            self.shared.live.discard(&workspace_of(session)).await?;
+            self.forget_files(session).await?;
+        }
+        let records = &self.shared.records;
+        records
+            .mark_workspace_removed(&session.id, Timestamp::now())
+            .await?;
+        Ok(())
+    }
+
     async fn is_reattached(&self, session: &Session) -> Result<bool, ControlError> {
         let agent = match (&session.agent_id, session.mode) {
             (Some(agent), SessionMode::Persistent) => agent,
@@ -158,7 +187,9 @@ impl Control {
 
     async fn end_all(&self, sessions: Vec<Stored<Session>>, event: SessionEvent, reason: &str) {
         for Stored { value: session, .. } in sessions {
-            if session.status.after(event).is_err() {
+            let is_used_again =
+                event == SessionEvent::Idle && self.shared.activity.latest(&session.id).is_some();
+            if session.status.after(event).is_err() || is_used_again {
                 continue;
             }
             let id = &session.id;

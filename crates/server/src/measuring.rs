@@ -30,6 +30,7 @@ impl Measures {
             let handle = recorder.handle();
             // Somebody else in this process measures already: then ours stay empty.
             drop(metrics::set_global_recorder(recorder));
+            describe();
             handle
         });
         Measures(handle.clone())
@@ -39,6 +40,73 @@ impl Measures {
     pub(crate) fn text(&self) -> String {
         self.0.run_upkeep();
         self.0.render()
+    }
+}
+
+/// What each of them is, for who asks Prometheus.
+fn describe() {
+    use metrics::{describe_counter, describe_gauge, describe_histogram};
+    let counted = [
+        ("sandbox_http_requests_total", "Requests"),
+        ("sandbox_sessions_created_total", "Sessions made"),
+        ("sandbox_sessions_deleted_total", "Sessions ended"),
+        (
+            "sandbox_pool_claims_total",
+            "Hits and misses of the warm pool",
+        ),
+        (
+            "sandbox_executions_total",
+            "Executions that are over, by how",
+        ),
+    ];
+    let timed = [
+        (
+            "sandbox_http_request_duration_seconds",
+            "How long requests took",
+        ),
+        (
+            "sandbox_session_creation_duration_seconds",
+            "How long making a session took",
+        ),
+        (
+            "sandbox_submission_duration_seconds",
+            "How long accepting an execution took",
+        ),
+        (
+            "sandbox_execution_duration_seconds",
+            "How long executions took",
+        ),
+    ];
+    let gauged = [
+        (
+            "sandbox_sessions_active",
+            "Sessions that are running, on all servers",
+        ),
+        (
+            "sandbox_sessions_raised",
+            "Sessions of this server that have processes",
+        ),
+        (
+            "sandbox_node_cpu_cores",
+            "Processors that this machine has, and that are used",
+        ),
+        (
+            "sandbox_node_memory_bytes",
+            "Memory that this machine has, and that is used",
+        ),
+        (
+            "sandbox_node_disk_bytes",
+            "Disk space that this machine has, and that is used",
+        ),
+    ];
+    for (name, text) in counted {
+        describe_counter!(name, text);
+    }
+    for (name, text) in timed {
+        describe_histogram!(name, text);
+    }
+    for (name, text) in gauged {
+        describe_gauge!(name, text);
     }
 }
 

@@ -29,7 +29,8 @@ pub(crate) async fn name(mut request: Request, next: Next) -> Response {
         None => RequestId::random(random::numbers()),
     };
     request.extensions_mut().insert(id.clone());
-    let span = tracing::info_span!("request", request_id = %id);
+    // Whatever is logged of it has this, however little is logged.
+    let span = tracing::error_span!("request", request_id = %id);
     let response = next.run(request).instrument(span).await;
     let mut response = written(response, &id);
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {

@@ -86,7 +86,12 @@ impl Control {
         new.check(&self.shared.settings.allowed_addresses)?;
         let template = self.template(&new.template_id).await?;
         self.check_template(&template)?;
-        self.check_limits(&new.resources)?;
+        // A copy has what its origin has, of which nobody asked for anything now.
+        let asked = match copied {
+            Some(_) => &Asked::default(),
+            None => &new.resources,
+        };
+        self.check_limits(asked)?;
         self.check_node().await?;
         let mut session = self.draft(&new, &template)?;
         self.check_capacity(&session.resources).await?;
@@ -159,7 +164,7 @@ impl Control {
 
     /// Persistent sessions of one agent are written down one after the other, on whichever server: of two at
     /// once, the second must see the first.
-    async fn take_turn(&self, session: &Session) -> Result<Option<Lease>, ControlError> {
+    pub(crate) async fn take_turn(&self, session: &Session) -> Result<Option<Lease>, ControlError> {
         let (SessionMode::Persistent, Some(agent)) = (session.mode, &session.agent_id) else {
             return Ok(None);
         };
@@ -174,7 +179,7 @@ impl Control {
         }
     }
 
-    async fn end_turn(&self, turn: Option<Lease>) {
+    pub(crate) async fn end_turn(&self, turn: Option<Lease>) {
         let Some(turn) = turn else { return };
         if let Err(error) = self.shared.records.release_lease(&turn).await {
             let name = &turn.name;

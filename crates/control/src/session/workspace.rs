@@ -19,6 +19,9 @@ impl Control {
     /// What a session's workspace has that it did not start with, ended or not.
     pub async fn session_changes(&self, id: &SessionId) -> Result<Changes, ControlError> {
         let session = self.with_workspace(id).await?;
+        if !session.status.is_over() {
+            self.shared.activity.note(id);
+        }
         let workspace = workspace_of(&session);
         Ok(self.shared.live.runtime().changes(&workspace).await?)
     }
