@@ -346,6 +346,49 @@ fn a_server_whose_nursery_is_killed_says_so_and_ends() {
     server.must_be_clean(&processes);
 }
 
+/// How many make sessions meanwhile.
+const MAKERS: usize = 4;
+
+/// Makes sessions and ends them until it is told to stop: which ones it has no answer for.
+fn make_sessions(server: &Server, maker: usize, load: &Load) -> Vec<usize> {
+    let mut open = Vec::new();
+    for number in 0.. {
+        if load.is_over.load(Ordering::SeqCst) {
+            break;
+        }
+        match making(server, maker, number).try_send() {
+            Ok(answer) if answer.status == 201 => {
+                let session = id_of(&answer.json(201));
+                let _ = server
+                    .call("DELETE", &format!("/api/v1/sessions/{session}"))
+                    .try_send();
+            }
+            _ => open.push(number),
+        }
+    }
+    open
+}
+
+fn making(server: &Server, maker: usize, number: usize) -> Call {
+    let call = server.posting("/sessions", &json!({ "template_id": "python-basic" }));
+    call.header("Idempotency-Key", format!("session-{maker}-{number}"))
+}
+
+/// What was left open is there once, however often it is asked for, and nothing is half made.
+fn check_sessions(server: &Server, maker: usize, open: &[usize]) {
+    for number in open {
+        let ask = || {
+            eventually("an answer to what was left open", || {
+                let answer = making(server, maker, *number).send();
+                (answer.status != 409).then(|| id_of(&answer.json(201)))
+            })
+        };
+        let session = ask();
+        assert_eq!(ask(), session);
+        assert_eq!(server.shell(&session, "echo well"), "well");
+    }
+}
+
 fn a_database_that_is_killed_is_waited_for(mut database: Database) {
     let url = database.fresh_database();
     let options = Options::on(Storage::SqliteAndFiles);
@@ -355,32 +398,42 @@ fn a_database_that_is_killed_is_waited_for(mut database: Database) {
     let word = unlikely(4, 2);
     let code = format!("echo ran >> log; sleep {word}; echo 'the result'");
     let mut slow = String::new();
+    let mut open = Vec::new();
     let load = under_load(&server, &mut clients, 100, |load| {
-        let fields = json!({ "language": "shell", "code": code, "timeout": 300 });
-        slow = server.submit(&session, fields);
-        eventually("it runs", || {
-            (!started_with(&word).is_empty()).then_some(())
+        std::thread::scope(|scope| {
+            let server = &server;
+            let make = |maker| scope.spawn(move || make_sessions(server, maker, load));
+            let makers: Vec<_> = (0..MAKERS).map(make).collect();
+            let over = Over(load);
+            let fields = json!({ "language": "shell", "code": code, "timeout": 300 });
+            slow = server.submit(&session, fields);
+            eventually("it runs", || {
+                (!started_with(&word).is_empty()).then_some(())
+            });
+            database.kill();
+            let health = server.stranger("GET", "/health").send();
+            assert_eq!(health.status, 503, "{}", health.text());
+            let health: Value = serde_json::from_slice(&health.body).unwrap();
+            let part = &health["components"]["database"];
+            assert_eq!(
+                (&health["status"], &part["status"]),
+                (&json!("unhealthy"), &json!("unhealthy"))
+            );
+            assert_eq!(server.stranger("GET", "/ready").send().status, 503);
+            // It ends while nobody can write that down.
+            eventually("it ends", || started_with(&word).is_empty().then_some(()));
+            // Whoever's code has run waits for its result to be kept; who asks for more is told.
+            eventually("somebody notices", || {
+                (!load.odd.lock().unwrap().is_empty()).then_some(())
+            });
+            database.restart();
+            // And they go on.
+            let answered = || load.answered.load(Ordering::SeqCst);
+            let enough = answered() + CLIENTS;
+            eventually("answers again", || (answered() > enough).then_some(()));
+            drop(over);
+            open.extend(makers.into_iter().map(|maker| maker.join().unwrap()));
         });
-        database.kill();
-        let health = server.stranger("GET", "/health").send();
-        assert_eq!(health.status, 503, "{}", health.text());
-        let health: Value = serde_json::from_slice(&health.body).unwrap();
-        let part = &health["components"]["database"];
-        assert_eq!(
-            (&health["status"], &part["status"]),
-            (&json!("unhealthy"), &json!("unhealthy"))
-        );
-        assert_eq!(server.stranger("GET", "/ready").send().status, 503);
-        // It ends while nobody can write that down.
-        eventually("it ends", || started_with(&word).is_empty().then_some(()));
-        eventually("the clients notice", || {
-            (load.odd.lock().unwrap().len() >= CLIENTS).then_some(())
-        });
-        database.restart();
-        // And they go on.
-        let answered = || load.answered.load(Ordering::SeqCst);
-        let enough = answered() + CLIENTS;
-        eventually("answers again", || (answered() > enough).then_some(()));
     });
     for (answer, took) in load.odd.into_inner().unwrap() {
         assert!(took < A_FEW_SECONDS, "{took:?}: {}", answer.text());
@@ -395,6 +448,11 @@ fn a_database_that_is_killed_is_waited_for(mut database: Database) {
     for client in &clients {
         client.check(&server);
     }
+    for (maker, open) in open.iter().enumerate() {
+        check_sessions(&server, maker, open);
+    }
+    let creating = server.get("/sessions?status=creating").json(200);
+    assert_eq!(creating["total"], 0, "{creating:#}");
     // Before the database is.
     drop(server);
 }

@@ -29,6 +29,9 @@ use crate::random;
 const MOST_VARIABLES: usize = 64;
 const MOST_ENVIRONMENT_BYTES: usize = 10 << 10;
 
+/// How long it is before the database is asked again.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// How long an agent's sessions wait for a server that ended while it wrote one down.
 const TURN: Duration = Duration::from_secs(10);
 
@@ -99,10 +102,35 @@ impl Control {
         let placed = self.place(caller, &mut session, &new, &template, copied);
         let placed = placed.await;
         self.end_turn(turn).await;
-        let (stored, claimed) = placed?;
+        let made = match placed {
+            Ok(placed) => self.make(placed, &new, &template, copied).await,
+            Err(error) => Err(error),
+        };
+        match &made {
+            Ok(_) => {
+                metrics::counter!("sandbox_sessions_created_total").increment(1);
+                metrics::histogram!("sandbox_session_creation_duration_seconds")
+                    .record(begin.elapsed().as_secs_f64());
+            }
+            Err(ControlError::Unavailable { .. } | ControlError::Exhausted { .. }) => {
+                tokio::spawn(self.clone().give_up(session));
+            }
+            Err(_) => {}
+        }
+        made
+    }
+
+    /// Raises a session that is written down, and writes down what came of it.
+    async fn make(
+        &self,
+        (stored, claimed): (Stored<Session>, Option<Use>),
+        new: &NewSession,
+        template: &Template,
+        copied: Option<&SessionId>,
+    ) -> Result<Session, ControlError> {
         let raised = match claimed {
             Some(used) => source::fill(&used.line, &new.source).await.map(|()| used),
-            None => self.raise(&stored.value, &new, &template, copied).await,
+            None => self.raise(&stored.value, new, template, copied).await,
         };
         match raised {
             Ok(used) => {
@@ -110,12 +138,7 @@ impl Control {
                     session.limits_enforced = used.limits_enforced;
                     session.walls = used.walls.clone();
                 };
-                let changed = self.change_stored(stored, SessionEvent::Ready, found);
-                let session = changed.await?;
-                metrics::counter!("sandbox_sessions_created_total").increment(1);
-                metrics::histogram!("sandbox_session_creation_duration_seconds")
-                    .record(begin.elapsed().as_secs_f64());
-                Ok(session)
+                self.change_stored(stored, SessionEvent::Ready, found).await
             }
             Err(error) => {
                 let reason = chain(&error);
@@ -124,6 +147,33 @@ impl Control {
                     .await?;
                 Err(error)
             }
+        }
+    }
+
+    /// A session that nobody could write down as made, or as failed, is failed as soon as somebody can,
+    /// however long the database takes. It may not be there at all: nobody can know who was not answered.
+    async fn give_up(self, session: Session) {
+        let reason = "the database did not answer while it was made";
+        let failed = |session: &mut Session| session.error = Some(reason.to_owned());
+        let id = &session.id;
+        loop {
+            let settled = async {
+                let Some(stored) = self.shared.records.session(id).await? else {
+                    return Ok(());
+                };
+                if stored.value.status == SessionStatus::Creating {
+                    self.change_stored(stored, SessionEvent::Failed, failed)
+                        .await?;
+                }
+                Ok::<_, ControlError>(())
+            };
+            match settled.await {
+                Ok(()) => break,
+                Err(_) => tokio::time::sleep(PATIENCE).await,
+            }
+        }
+        if let Err(error) = self.shared.live.end(&workspace_of(&session)).await {
+            tracing::warn!(session = %id, %error, "cannot end what was begun of session {id}");
         }
     }
 
