@@ -56,6 +56,16 @@ impl Control {
         Ok(records.remember(scope, key, digest, node).await?)
     }
 
+    /// What is known of a request that somebody else is doing.
+    pub async fn look_at_request(
+        &self,
+        scope: &str,
+        key: &str,
+        digest: &str,
+    ) -> Result<Option<Remembered>, ControlError> {
+        Ok(self.shared.records.recall(scope, key, digest).await?)
+    }
+
     /// Is nobody doing a request that was begun and never finished? Whoever has its turn here knows of this
     /// server; another may have ended, too.
     pub async fn is_abandoned(&self, doing: &Doing) -> Result<bool, ControlError> {

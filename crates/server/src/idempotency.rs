@@ -80,7 +80,17 @@ where
     let scope = format!("{} {}", holder.unwrap_or_default(), request.action);
     let turn = control.take_request(&scope, &key);
     let answered = loop {
-        let known = control.begin_request(&scope, &key, request.digest).await?;
+        // Only who has the turn begins it: two would each take what the other began for abandoned.
+        let known = match &turn {
+            Some(_) => control.begin_request(&scope, &key, request.digest).await?,
+            None => match control
+                .look_at_request(&scope, &key, request.digest)
+                .await?
+            {
+                Some(known) => known,
+                None => return Err(underway()),
+            },
+        };
         let doing = match known {
             Remembered::Fresh(begun_at) => {
                 caller.repeatable = Some(Repeatable {
@@ -100,6 +110,9 @@ where
             }
             Remembered::InProgress(doing) => doing,
         };
+        if turn.is_none() {
+            return Err(underway());
+        }
         let became = match &doing.object {
             Some(object) => found(object.clone()).await?,
             None => Found::Nothing,
@@ -107,13 +120,10 @@ where
         match became {
             Found::Done(value) => break Ok(value),
             Found::Failed => {}
-            Found::Nothing if turn.is_some() && control.is_abandoned(&doing).await? => {}
-            Found::Nothing | Found::Underway => {
-                let problem = "a request with this Idempotency-Key is being done";
-                return Err(ControlError::conflict(problem, "wait for its answer").into());
-            }
+            Found::Nothing if control.is_abandoned(&doing).await? => {}
+            Found::Nothing | Found::Underway => return Err(underway()),
         }
-        let abandoned = records.abandon(&scope, &key, doing.begun_at).await;
+        let abandoned = records.abandon(&scope, &key, &doing).await;
         abandoned.map_err(ControlError::from)?;
     };
     let text = answered.and_then(|value| {
@@ -134,6 +144,11 @@ where
             Err(error)
         }
     }
+}
+
+fn underway() -> ApiError {
+    let problem = "a request with this Idempotency-Key is being done";
+    ControlError::conflict(problem, "wait for its answer").into()
 }
 
 fn written(status: StatusCode, body: Vec<u8>) -> Response {

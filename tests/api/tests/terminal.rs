@@ -483,8 +483,9 @@ fn being_there_is_use_of_the_session() {
     let (id, idle) = (server.session(), server.session());
     let mut terminal = server.terminal_with(
         &id,
-        "stty -echo; while read word; do echo got-$word-$$; done",
+        "stty -echo; echo ready; while read word; do echo got-$word-$$; done",
     );
+    terminal.until("ready\r\n");
     terminal.say("one\n");
     let process = terminal.until("\r\n");
     // The other one has been idle for too long, and was made later than this was last typed to.

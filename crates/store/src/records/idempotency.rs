@@ -71,24 +71,46 @@ impl Records {
                 if let Some(begun_at) = self.begin_request(scope, key, digest, by).await? {
                     return Ok::<_, Fault>(Remembered::Fresh(begun_at));
                 }
-                let id = (scope.clone(), key.clone());
-                let row = Entity::find_by_id(id).one(&self.database.writer).await?;
                 // None when it was forgotten a moment ago: then it is new after all.
-                let Some(row) = row else { continue };
-                if row.digest != *digest {
-                    return Ok(Remembered::Mismatch);
+                if let Some(known) = self.find_request(scope, key, digest).await? {
+                    return Ok(known);
                 }
-                let status = row.status.and_then(|status| u16::try_from(status).ok());
-                return Ok(match status {
-                    Some(status) => Remembered::Replay {
-                        status,
-                        body: row.body.unwrap_or_default(),
-                    },
-                    None => Remembered::InProgress(doing(row)?),
-                });
             }
         };
         remembered.await.map_err(|fault| self.explain(fault))
+    }
+
+    /// The same, and remembers nothing.
+    pub async fn recall(
+        &self,
+        scope: &str,
+        key: &str,
+        digest: &str,
+    ) -> Result<Option<Remembered>, StoreError> {
+        let known = self.find_request(scope, key, digest).await;
+        known.map_err(|fault| self.explain(fault))
+    }
+
+    async fn find_request(
+        &self,
+        scope: &str,
+        key: &str,
+        digest: &str,
+    ) -> Result<Option<Remembered>, Fault> {
+        let id = (scope.to_owned(), key.to_owned());
+        let row = Entity::find_by_id(id).one(&self.database.writer).await?;
+        let Some(row) = row else { return Ok(None) };
+        if row.digest != *digest {
+            return Ok(Some(Remembered::Mismatch));
+        }
+        let status = row.status.and_then(|status| u16::try_from(status).ok());
+        Ok(Some(match status {
+            Some(status) => Remembered::Replay {
+                status,
+                body: row.body.unwrap_or_default(),
+            },
+            None => Remembered::InProgress(doing(row)?),
+        }))
     }
 
     /// Since when it is begun; none when it was already.
@@ -150,19 +172,17 @@ impl Records {
         Ok(promised.rows_affected == 1)
     }
 
-    /// Forgets a request that was begun at `begun_at` and never finished, so that it can be begun again.
-    pub async fn abandon(
-        &self,
-        scope: &str,
-        key: &str,
-        begun_at: Timestamp,
-    ) -> Result<(), StoreError> {
+    /// Forgets a request that was begun and never finished, so that it can be begun again; but not one of which
+    /// there is more to know by now than `doing`.
+    pub async fn abandon(&self, scope: &str, key: &str, doing: &Doing) -> Result<(), StoreError> {
+        let note = &note(&doing.by, doing.object.as_deref())?;
         let abandoned = self
             .write_at_once(|connection| async move {
                 Ok(Entity::delete_many()
                     .filter(Column::Scope.eq(scope))
                     .filter(Column::Name.eq(key))
-                    .filter(Column::CreatedAt.eq(micros(begun_at)))
+                    .filter(Column::CreatedAt.eq(micros(doing.begun_at)))
+                    .filter(Column::Body.eq(note.clone()))
                     .filter(Column::Status.is_null())
                     .exec(&connection)
                     .await?)

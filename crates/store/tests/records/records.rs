@@ -419,14 +419,16 @@ async fn a_request_is_remembered_until_forgotten(database: Database) {
     let Remembered::Fresh(begun_at) = ask("ada", "d").await else {
         panic!("it is new");
     };
-    let doing = |object: Option<&str>| {
-        Remembered::InProgress(Doing {
-            by: "me".to_owned(),
-            object: object.map(str::to_owned),
-            begun_at,
-        })
+    let doing = |object: Option<&str>| Doing {
+        by: "me".to_owned(),
+        object: object.map(str::to_owned),
+        begun_at,
     };
-    assert_eq!(ask("ada", "d").await, doing(None));
+    let nothing = Remembered::InProgress(doing(None));
+    assert_eq!(ask("ada", "d").await, nothing);
+    let recalled = records.recall("ada", "key", "d").await;
+    assert_eq!(recalled.unwrap(), Some(nothing));
+    assert_eq!(records.recall("bob", "key", "d").await.unwrap(), None);
     assert_eq!(ask("ada", "e").await, Remembered::Mismatch);
     assert!(matches!(ask("bob", "e").await, Remembered::Fresh(_)));
     let before = begun_at - Duration::from_secs(1);
@@ -434,9 +436,17 @@ async fn a_request_is_remembered_until_forgotten(database: Database) {
         let promised = records.promise("ada", "key", "me", time, "object").await;
         assert_eq!(promised.unwrap(), is_theirs);
     }
-    records.abandon("ada", "key", before).await.unwrap();
-    assert_eq!(ask("ada", "d").await, doing(Some("object")));
-    records.abandon("ada", "key", begun_at).await.unwrap();
+    let promised = doing(Some("object"));
+    let earlier = Doing {
+        begun_at: before,
+        ..promised.clone()
+    };
+    for outdated in [earlier, doing(None)] {
+        records.abandon("ada", "key", &outdated).await.unwrap();
+        let known = ask("ada", "d").await;
+        assert_eq!(known, Remembered::InProgress(promised.clone()));
+    }
+    records.abandon("ada", "key", &promised).await.unwrap();
     let promised = records
         .promise("ada", "key", "me", begun_at, "object")
         .await;
