@@ -7,6 +7,7 @@ use ring::digest::{SHA256, digest};
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
+use crate::exact::{Exact, in_words};
 
 /// The longest body: an event of a megabyte, code, and what JSON adds to them.
 const LONGEST: usize = 4 << 20;
@@ -62,10 +63,10 @@ pub(crate) async fn read(body: axum::body::Body) -> Result<bytes::Bytes, ApiErro
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ApiError> {
     let reader = &mut serde_json::Deserializer::from_slice(text);
-    let read = serde_path_to_error::deserialize(&mut *reader);
+    let read = serde_path_to_error::deserialize(Exact(&mut *reader));
     let value = read.map_err(|error| {
         let path = error.path().to_string();
-        let problem = error.inner();
+        let problem = in_words(error.inner());
         let detail = match path.as_str() {
             "." => format!("the body: {problem}"),
             path => format!("{path}: {problem}"),

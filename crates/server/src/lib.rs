@@ -12,6 +12,7 @@ mod cors;
 #[cfg(test)]
 mod documents;
 mod error;
+mod exact;
 mod forwarding;
 mod idempotency;
 mod internal;

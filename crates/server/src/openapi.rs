@@ -12,7 +12,7 @@ use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{Components, ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Server};
+use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Required, Schema, Server};
 use utoipa::{OpenApi, ToSchema};
 
 use crate::error::ErrorView;
@@ -106,11 +106,38 @@ pub(crate) fn finished(mut document: Document) -> Document {
     // A path in a workspace has slashes; OpenAPI has no word for that.
     let paths = std::mem::take(&mut document.paths.paths);
     let plain = |(path, mut item): (String, PathItem)| {
-        operations(&mut item).for_each(complete);
+        operations(&mut item).for_each(|operation| {
+            complete(operation);
+            if let Some(RefOr::T(body)) = &mut operation.request_body {
+                let mut contents = body.content.values();
+                let needed = contents.any(|content| needs(components, content));
+                body.required = Some(if needed {
+                    Required::True
+                } else {
+                    Required::False
+                });
+            }
+        });
         (path.replace("{*", "{"), item)
     };
     document.paths.paths = paths.into_iter().map(plain).collect();
     document
+}
+
+/// Whether something in a body must be there. Where nothing must, nothing at all says as much as an empty object.
+fn needs(components: &Components, content: &RefOr<Content>) -> bool {
+    let RefOr::T(Content {
+        schema: Some(RefOr::Ref(schema)),
+        ..
+    }) = content
+    else {
+        return true;
+    };
+    let name = schema.ref_location.rsplit('/').next().unwrap_or_default();
+    match components.schemas.get(name) {
+        Some(RefOr::T(Schema::Object(object))) => !object.required.is_empty(),
+        _ => true,
+    }
 }
 
 fn describe_shared(components: &mut Components) {
@@ -138,7 +165,7 @@ fn describe_shared(components: &mut Components) {
 fn failure(name: &str, description: &str) -> Response {
     let schema = Ref::from_schema_name(ErrorView::name());
     let mut response = Response::new(description);
-    let content = Content::new(Some(RefOr::<utoipa::openapi::Schema>::Ref(schema)));
+    let content = Content::new(Some(RefOr::<Schema>::Ref(schema)));
     response
         .content
         .insert("application/json".to_owned(), content.into());

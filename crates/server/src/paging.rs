@@ -17,7 +17,7 @@ pub(crate) struct Paging {
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<u64>,
     /// How many to leave out first.
-    #[param(minimum = 0)]
+    #[param(value_type = Option<u64>, minimum = 0, maximum = 4294967295i64)]
     offset: Option<u32>,
     /// Where the page before this one ended; instead of `offset`, and as fast at any depth.
     cursor: Option<String>,

@@ -311,6 +311,36 @@ on_every_storage! {
         kind("APPLICATION/JSON").invalid("template_id");
     }
 
+    fn a_list_is_no_object_and_an_object_no_word(server: &Server) {
+        let post = |path: &str, body: Value| server.post(path, &body).invalid("expected");
+        post("/api-keys", json!(["x", "read"]));
+        post("/api-keys", json!({ "name": "x", "scope": { "read": null } }));
+        let session = |field: &str, value: Value| json!({ "template_id": "python-basic", field: value });
+        for (field, value) in [
+            ("resources", json!([null, null])),
+            ("network", json!([false, []])),
+            ("source", json!([null, {}])),
+            ("mode", json!({ "ephemeral": null })),
+        ] {
+            server.post("/sessions", &session(field, value)).invalid(&format!("{field}: "));
+        }
+        let id = server.session();
+        post(&format!("/sessions/{id}/renew"), json!([600]));
+        post(&format!("/sessions/{id}/execute"), json!(["true", "shell"]));
+        server.put("/templates/python-basic", &json!([])).invalid("expected an object");
+    }
+
+    fn no_error_names_a_type_of_ours(server: &Server) {
+        let detail = |error: Value| error["error_detail"].as_str().unwrap().to_owned();
+        for body in [json!(null), json!(1), json!([]), json!("x")] {
+            let said = detail(server.post("/sessions", &body).invalid("expected an object"));
+            assert!(!said.contains("struct") && !said.contains("Request"), "{said}");
+        }
+        let asked = json!({ "template_id": "python-basic", "timeout": -1 });
+        let said = detail(server.post("/sessions", &asked).invalid("timeout"));
+        assert!(said.contains("expected an integer from 0 to 4294967295"), "{said}");
+    }
+
     fn a_body_has_a_largest_size(server: &Server) {
         let large = json!({ "template_id": "x".repeat(4 << 20) });
         server.post("/sessions", &large).error(400, "Sandbox.PayloadTooLarge");

@@ -157,6 +157,25 @@ on_every_storage! {
         assert_eq!(list(server, &id, ""), []);
     }
 
+    fn nothing_of_a_form_comes_after_the_file(server: &Server) {
+        let id = server.session();
+        let target = format!("/api/v1/sessions/{id}/files/upload");
+        let (path, file) = ("name=\"path\"", "name=\"file\"; filename=\"in.txt\"");
+        let send = |parts: &[&str]| {
+            let part = |head: &&str| format!("--b\r\nContent-Disposition: form-data; {head}\r\n\r\nout.txt\r\n");
+            let form: String = parts.iter().map(part).chain(["--b--\r\n".to_owned()]).collect();
+            server.call("POST", &target).body("multipart/form-data; boundary=b", form).send()
+        };
+        let error = send(&[file, path]).invalid("path: comes after file");
+        assert_eq!(error["solution"], "send the part path before the part file");
+        send(&[path, file, file]).invalid("another part after file");
+        send(&[file, "name=\"other\""]).invalid("another part after file");
+        send(&[path, path, file]).invalid("path: is there twice");
+        assert_eq!(list(server, &id, ""), []);
+        assert_eq!(send(&[path, file]).json(201)["path"], "out.txt");
+        assert_eq!(send(&[file]).json(201)["path"], "in.txt");
+    }
+
     fn an_upload_that_breaks_off_was_never_there(server: &Server) {
         let id = server.session();
         let target = format!("/api/v1/sessions/{id}/files/upload");
@@ -189,6 +208,8 @@ on_every_storage! {
         for path in ["dir", "dir/", "pipe"] {
             download(server, &id, path).error(400, "Sandbox.InvalidParameter");
         }
+        let error = download(server, &id, "dir").invalid("path: 'dir' is a directory");
+        assert!(error["solution"].as_str().unwrap().contains("/archive"), "{error}");
         server.get(&format!("/sessions/{id}/files?path=dir/file")).error(404, "Sandbox.FileNotFound");
     }
 
@@ -223,7 +244,7 @@ on_every_storage! {
             }
         }
         assert_eq!(seen, all.map(|(name, _)| name));
-        for (query, field) in [("limit=0", "limit"), ("limit=1001", "limit"), ("limit=x", "limit"), ("path=..", "path"), ("path=/etc", "path"), ("path=d/../..", "path")] {
+        for (query, field) in [("limit=0", "limit"), ("limit=1001", "limit"), ("limit=x", "limit"), ("path=..", "path"), ("path=/etc", "path"), ("path=d/../..", "path"), ("cursor=%E6%96%87", "cursor: ")] {
             server.get(&format!("/sessions/{id}/files?{query}")).invalid(field);
         }
     }

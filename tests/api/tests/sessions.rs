@@ -362,7 +362,7 @@ on_every_storage! {
         }
         for path in ["../out", "/etc/passwd", "a/../../b", "", ".", "..", "a\0b", &"a/".repeat(3000)] {
             let asked = json!({ "template_id": "python-basic", "source": { "files": { path: "x" } } });
-            server.post("/sessions", &asked).error(400, "Sandbox.InvalidParameter");
+            server.post("/sessions", &asked).invalid("source.files");
         }
         let large = json!({ "template_id": "python-basic", "source": { "files": { "a": "x".repeat((2 << 20) + 1) } } });
         server.post("/sessions", &large).invalid("source.files");
@@ -437,6 +437,7 @@ on_every_storage! {
         renew(json!({ "timeout": 59 })).invalid("timeout");
         renew(json!({ "timeout": 3601 })).invalid("timeout");
         renew(json!({ "forever": true })).invalid("forever");
+        renew(json!(null)).invalid("expected an object");
         // Nothing at all says as much as an empty object.
         server.call("POST", &format!("/api/v1/sessions/{id}/renew")).send().json(200);
     }

@@ -92,6 +92,10 @@ on_every_storage! {
         // Look-ups are remembered; what was changed is not.
         assert_eq!(server.get(path).json(200), changed);
 
+        // Nothing at all says as much as an empty object, and changes as much.
+        let same = server.call("PUT", &format!("/api/v1{path}")).send().json(200);
+        assert_eq!((&same["name"], &same["default_resources"]), (&changed["name"], &expected));
+
         let deleted = server.delete(path).expect(204);
         assert!(deleted.body.is_empty());
         server.get(path).error(404, "Sandbox.TemplateNotFound");

@@ -40,7 +40,10 @@ pub(crate) struct ExecuteRequest {
     /// The code: 100 KB at most. Python and JavaScript may define `handler(event)`, async or not; what it returns
     /// is the result's `return_value`. Shell is run by `bash -c`, with the event in `EVENT_JSON` and on standard
     /// input.
-    #[schema(example = "def handler(event):\n    return event['a'] + event['b']\n")]
+    #[schema(
+        min_length = 1,
+        example = "def handler(event):\n    return event['a'] + event['b']\n"
+    )]
     code: String,
     /// What it is written in.
     language: LanguageView,

@@ -35,17 +35,18 @@ const LARGE: u64 = 10 << 20;
 /// The longest path in a form.
 const LONGEST_PATH: usize = 4096;
 
-/// A file to be put into a session's workspace.
-#[derive(ToSchema)]
+/// A file to be put into a session's workspace. Its parts come in this order.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = UploadForm)]
 #[allow(dead_code, reason = "describes a form that is read piece by piece")]
 pub(crate) struct UploadForm {
+    /// Where it goes in the workspace; the file's own name where it is not given. It comes before `file`.
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 4096, example = "data/sales.csv")]
+    path: Option<String>,
     /// Its content: 100 MB at most.
     #[schema(value_type = String, format = Binary)]
     file: Vec<u8>,
-    /// Where it goes in the workspace; the file's own name where it is not given. It comes before `file`.
-    #[schema(value_type = String, required = false, max_length = 4096, example = "data/sales.csv")]
-    path: Option<String>,
 }
 
 /// A file that was put into a session's workspace.
@@ -188,7 +189,14 @@ pub(crate) async fn download(
     if let Some(link) = app.control.link_kept(&id, path, &disposition).await? {
         return redirect(&link);
     }
-    let opened = app.control.open_file(&id, path).await?;
+    let opened = match app.control.open_file(&id, path).await {
+        Err(ControlError::Invalid { .. }) if is_directory(&app, &id, path).await => {
+            let detail = format!("path: '{}' is a directory", path.escape_debug());
+            let solution = "list it, or download it from /archive as a tar archive";
+            return Err(ApiError::invalid(detail, solution));
+        }
+        opened => opened?,
+    };
     if opened.size >= LARGE {
         let link = app
             .control
@@ -197,6 +205,11 @@ pub(crate) async fn download(
         return redirect(&link);
     }
     part(opened, &headers, &disposition)
+}
+
+/// What can be listed is one.
+async fn is_directory(app: &App, id: &SessionId, path: &str) -> bool {
+    app.control.list_files(id, path, None, 1).await.is_ok()
 }
 
 fn redirect(link: &str) -> Result<Response, ApiError> {
@@ -246,6 +259,16 @@ pub(crate) async fn list(
     if !(1..=MOST).contains(&limit) {
         let detail = format!("limit: {limit} is not between 1 and {MOST}");
         return Err(ApiError::invalid(detail, "choose one in between"));
+    }
+    // A cursor is a name of which each character is a byte.
+    let cursor = query.cursor.as_deref().unwrap_or_default();
+    if cursor
+        .chars()
+        .any(|character| u8::try_from(character).is_err())
+    {
+        let detail = "cursor: there is no such page";
+        let solution = "use the cursor that the last page gave";
+        return Err(ApiError::invalid(detail, solution));
     }
     let page = app
         .control
@@ -343,6 +366,9 @@ async fn receive(
     let mut path = None;
     while let Some(field) = form.next_field().await.map_err(unreadable)? {
         match field.name() {
+            Some("path") if path.is_some() => {
+                return Err(ApiError::invalid("path: is there twice", "send one path"));
+            }
             Some("path") => path = Some(short_text(field).await?),
             Some("file") => {
                 let name = path
@@ -354,8 +380,10 @@ async fn receive(
                         "send the part path before the part file",
                     )
                 })?;
-                let upload = app.control.upload(caller, id, &name).await?;
-                let size = write(upload, field).await?;
+                let mut upload = app.control.upload(caller, id, &name).await?;
+                let size = write(&mut upload, field).await?;
+                refuse_more(&mut form).await?;
+                upload.commit(size).await?;
                 return Ok((name, size));
             }
             _ => {
@@ -367,6 +395,23 @@ async fn receive(
         }
     }
     Err(ApiError::invalid("file: is missing", "send the part file"))
+}
+
+/// The file is the last part: where it goes must be known before it comes.
+async fn refuse_more(form: &mut Multipart) -> Result<(), ApiError> {
+    let Some(field) = form.next_field().await.map_err(unreadable)? else {
+        return Ok(());
+    };
+    Err(match field.name() {
+        Some("path") => ApiError::invalid(
+            "path: comes after file",
+            "send the part path before the part file",
+        ),
+        _ => ApiError::invalid(
+            "the form has another part after file",
+            "send path and file, one of each, and file last",
+        ),
+    })
 }
 
 async fn short_text(mut field: Field<'_>) -> Result<String, ApiError> {
@@ -382,7 +427,7 @@ async fn short_text(mut field: Field<'_>) -> Result<String, ApiError> {
 }
 
 /// Writes the file as it comes.
-async fn write(mut upload: Upload, mut field: Field<'_>) -> Result<u64, ApiError> {
+async fn write(upload: &mut Upload, mut field: Field<'_>) -> Result<u64, ApiError> {
     let file = upload.file.take().ok_or_else(ApiError::internal)?;
     let mut file = tokio::fs::File::from_std(std::fs::File::from(file));
     let mut size = 0;
@@ -399,7 +444,6 @@ async fn write(mut upload: Upload, mut field: Field<'_>) -> Result<u64, ApiError
         write_piece(&mut file, &piece).await?;
     }
     file.flush().await.map_err(unwritable)?;
-    upload.commit(size).await?;
     Ok(size)
 }
 

@@ -116,7 +116,8 @@ pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<KeyLis
 /// It opens nothing from now on; on other servers of the same database, within five seconds.
 #[utoipa::path(delete, path = "/api-keys/{key_id}", tag = "api-keys", operation_id = "revoke_key",
     security(("api_key" = ["admin"])),
-    params(("key_id" = String, Path, description = "The key's identifier", example = "key_7wq2m0f8z4k1xj6t")),
+    params(("key_id" = String, Path, pattern = "^key_[a-z0-9]{16}$",
+        description = "The key's identifier", example = "key_7wq2m0f8z4k1xj6t")),
     responses((status = 204, description = "It opens nothing"), (status = 404, body = ErrorView)))]
 pub(crate) async fn revoke(
     State(app): State<App>,

@@ -83,7 +83,7 @@ pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Json<NodeL
 /// Those it has go on.
 #[utoipa::path(post, path = "/nodes/{node_id}/drain", tag = "nodes", operation_id = "drain_node",
     security(("api_key" = ["admin"])),
-    params(("node_id" = String, Path, description = "The node", example = "local")),
+    params(("node_id" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description = "The node", example = "local")),
     responses((status = 200, body = NodeView, description = "It takes none"), (status = 404, body = ErrorView)))]
 pub(crate) async fn drain(
     State(app): State<App>,

@@ -41,7 +41,7 @@ const MOST_HEAD: usize = 64 << 10;
 /// a terminal, and so are WebSockets. A page that comes back is an origin of its own.
 #[utoipa::path(get, path = "/sessions/{session_id}/ports/{port}/{*path}", tag = "ports", operation_id = "speak_to_port",
     security(("api_key" = ["operate"])),
-    params(SessionPath, ("port" = u16, Path, minimum = 1, description = "Where it listens"),
+    params(SessionPath, ("port" = u16, Path, minimum = 1, maximum = 65535, description = "Where it listens"),
         ("path" = String, Path, description = "What it is asked for")),
     responses((status = 200, content_type = "*/*", body = String, description = "What the server answers, whatever that is"),
         (status = 400, body = ErrorView, description = "The port is none"),

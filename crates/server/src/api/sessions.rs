@@ -30,7 +30,10 @@ use crate::state::App;
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateSessionRequest {
     /// What it is made from.
-    #[schema(example = "python-basic")]
+    #[schema(
+        pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+        example = "python-basic"
+    )]
     template_id: String,
     /// How long it lives, in seconds.
     #[schema(minimum = 60, maximum = 3600, default = 300)]
@@ -236,6 +239,7 @@ pub(crate) struct ListQuery {
     #[param(value_type = Option<SessionStatusView>, inline)]
     status: Option<String>,
     /// Only those made from this template.
+    #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     template_id: Option<String>,
     /// Only this agent's.
     agent_id: Option<String>,
@@ -387,10 +391,27 @@ pub(crate) async fn create(
     };
     let control = &app.control;
     let create = |caller| async move {
-        let session = control.create_session(&caller, new).await?;
+        let session = control.create_session(&caller, new).await;
+        let session = session.map_err(of_source)?;
         Ok(SessionView::of(session))
     };
     idempotency::once(&app, request, |id| promised(&app, id), create).await
+}
+
+/// A path that is refused is one of its source's.
+fn of_source(error: ControlError) -> ControlError {
+    match error {
+        ControlError::Invalid {
+            field,
+            problem,
+            solution,
+        } if field == "path" => ControlError::Invalid {
+            field: "source.files".to_owned(),
+            problem,
+            solution,
+        },
+        error => error,
+    }
 }
 
 /// What became of a session that was promised.
@@ -470,7 +491,7 @@ pub(crate) async fn terminate(
 /// It ends all the same at the age that the server lets no session pass.
 #[utoipa::path(post, path = "/sessions/{session_id}/renew", tag = "sessions", operation_id = "renew_session",
     security(("api_key" = ["operate"])), params(SessionPath), 
-    request_body(content = Option<RenewRequest>, example = json!({ "timeout": 1200 })),
+    request_body(content = RenewRequest, example = json!({ "timeout": 1200 })),
     responses((status = 200, body = SessionView, description = "With its new end"),
         (status = 400, body = ErrorView), (status = 404, body = ErrorView),
         (status = 409, body = ErrorView, description = "It has ended")))]

@@ -8,6 +8,7 @@ use sandbox_model::template::SecurityContext;
 use sandbox_model::{Cpu, Quantity, Resources, RuntimeKind, Template, TemplateId};
 use sandbox_store::records::TemplateFilter;
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::schema::{Object, Type};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::resources::ResourcesView;
@@ -25,7 +26,10 @@ use crate::state::App;
 pub(crate) struct CreateTemplateRequest {
     /// Letters, digits, `.`, `_` and `-`, 64 at most. Also taken as `template_id`.
     #[serde(alias = "template_id")]
-    #[schema(example = "python-tools", max_length = 64)]
+    #[schema(
+        pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+        example = "python-tools"
+    )]
     id: String,
     /// What people call it.
     #[schema(example = "Python with tools", min_length = 1, max_length = 128)]
@@ -87,8 +91,18 @@ pub(crate) struct SecurityContextView {
     #[schema(default = "1000:1000", pattern = "^1000:1000$")]
     user: String,
     /// With all of the host's power: never.
-    #[schema(default = false)]
+    #[schema(schema_with = never)]
     privileged: bool,
+}
+
+/// What is false, and can be nothing else.
+fn never() -> Object {
+    Object::builder()
+        .schema_type(Type::Boolean)
+        .description(Some("With all of the host's power: never."))
+        .enum_values(Some([false]))
+        .default(Some(false.into()))
+        .build()
 }
 
 /// A template.

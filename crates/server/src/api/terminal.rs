@@ -25,6 +25,7 @@ use utoipa::IntoParams;
 use crate::api::words::SessionPath;
 use crate::authentication::Operator;
 use crate::error::{ApiError, ErrorView};
+use crate::exact::{Exact, in_words};
 use crate::preview;
 use crate::query::{Id, Query};
 use crate::state::App;
@@ -258,8 +259,10 @@ fn size(text: &str) -> Result<Size, Closing> {
             format!("a text frame is not JSON: {error}"),
         ));
     }
-    let said: Said = serde_json::from_str(text).map_err(|error| {
-        let reason = format!("a text frame says something else than resize: {error}");
+    let reader = &mut serde_json::Deserializer::from_str(text);
+    let said = Said::deserialize(Exact(reader)).map_err(|error| {
+        let problem = in_words(&error);
+        let reason = format!("a text frame says something else than resize: {problem}");
         not(close_code::UNSUPPORTED, reason)
     })?;
     let SizeView { columns, rows } = said.resize;
@@ -303,6 +306,7 @@ mod tests {
             ("{\"resize\":", close_code::INVALID),
             ("{}", close_code::UNSUPPORTED),
             ("\"resize\"", close_code::UNSUPPORTED),
+            ("[[120, 40]]", close_code::UNSUPPORTED),
             (r#"{"resize": {"columns": 120}}"#, close_code::UNSUPPORTED),
             (
                 r#"{"resize": {"columns": 0, "rows": 40}}"#,

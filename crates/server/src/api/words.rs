@@ -116,7 +116,10 @@ pub(crate) struct ExecutionPath {
 #[allow(dead_code, reason = "describes what is read as an identifier")]
 pub(crate) struct TemplatePath {
     /// The template.
-    #[param(example = "python-basic")]
+    #[param(
+        pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+        example = "python-basic"
+    )]
     template_id: String,
 }
 
@@ -140,6 +143,10 @@ pub(crate) struct FilePath {
 pub(crate) struct IdempotencyHeader {
     /// A name for this request, 1 to 128 visible ASCII characters: sent again with the same name and body, it
     /// is answered as it was the first time, and not done again. The same name with another body is 409.
-    #[param(rename = "Idempotency-Key", max_length = 128, required = false)]
+    #[param(
+        rename = "Idempotency-Key",
+        pattern = "^[!-~]{1,128}$",
+        required = false
+    )]
     idempotency_key: String,
 }

@@ -170,6 +170,22 @@ fn every_route_that_takes_a_body_describes_it() {
 }
 
 #[test]
+fn a_body_is_needed_where_something_in_it_is() {
+    let document = described();
+    let is_needed = |name: &str| {
+        let mut all = operations(&document).into_iter();
+        let found = all.find(|(_, operation)| operation["operationId"] == name);
+        found.unwrap().1["requestBody"]["required"] == true
+    };
+    for name in ["create_session", "execute", "create_key", "upload_file"] {
+        assert!(is_needed(name), "{name}");
+    }
+    for name in ["renew_session", "update_template", "promote_session"] {
+        assert!(!is_needed(name), "{name}");
+    }
+}
+
+#[test]
 fn every_type_and_every_field_is_described() {
     let document = described();
     let mut lacking = Vec::new();
