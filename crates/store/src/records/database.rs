@@ -1,8 +1,8 @@
 //! Which database, and the connections to it.
 //!
 //! PostgreSQL and MySQL have one pool. SQLite has one connection that writes, so that writers in
-//! this process queue up here rather than in the database, a pool of those that only read, and one for
-//! whoever copies its log. A database in memory lives in a single connection.
+//! this process queue up here rather than in the database, and a pool of those that only read. A
+//! database in memory lives in a single connection.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,7 +20,6 @@ use sea_orm::{
 };
 
 use super::address::{self, Address};
-use super::checkpoint::LONGEST;
 use super::error::{Cause, Fault, StoreError};
 
 /// How many connections there may be, and for how long.
@@ -65,8 +64,6 @@ pub(super) struct Database {
     pub reader: DatabaseConnection,
     /// For what writes.
     pub writer: DatabaseConnection,
-    /// For whoever copies SQLite's log; see [`super::checkpoint`].
-    pub copier: Option<DatabaseConnection>,
 }
 
 impl Database {
@@ -131,19 +128,15 @@ async fn sqlite(rest: &str, pool: &Pool) -> Result<Database, StoreError> {
         .max_connections(1)
         // Writers queue for this connection; the time they may spend there is the queue's.
         .acquire_timeout(pool.acquire_timeout.max(BUSY))
-        .connect_with(connect.clone().pragma("wal_autocheckpoint", LONGEST))
+        .connect_with(connect.clone())
         .await
         .map_err(failed)?;
-    let copier = options::<sqlx::Sqlite>(pool)
-        .max_connections(1)
-        .connect_lazy_with(connect.clone());
     let reader = options::<sqlx::Sqlite>(pool)
         .max_connections(pool.max_connections.clamp(1, MOST_SQLITE_READERS))
         .connect_lazy_with(connect.pragma("query_only", "on"));
     Ok(Database {
         reader: SqlxSqliteConnector::from_sqlx_sqlite_pool(reader),
         writer: SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
-        copier: Some(SqlxSqliteConnector::from_sqlx_sqlite_pool(copier)),
         name,
     })
 }
@@ -170,7 +163,6 @@ async fn sqlite_in_memory(pool: &Pool) -> Result<Database, StoreError> {
     Ok(Database {
         reader: only.clone(),
         writer: only,
-        copier: None,
         name,
     })
 }
@@ -191,7 +183,6 @@ async fn postgres(url: &str, pool: &Pool) -> Result<Database, StoreError> {
     Ok(Database {
         reader: connection.clone(),
         writer: connection,
-        copier: None,
         name,
     })
 }
@@ -217,7 +208,6 @@ async fn mysql(url: &str, pool: &Pool) -> Result<Database, StoreError> {
     Ok(Database {
         reader: connection.clone(),
         writer: connection,
-        copier: None,
         name,
     })
 }

@@ -14,7 +14,6 @@ mod along;
 mod api_key;
 mod artifact;
 mod audit;
-mod checkpoint;
 mod clock;
 mod container;
 mod count;
@@ -74,7 +73,6 @@ pub struct Stored<T> {
 pub struct Records {
     database: database::Database,
     statements: Arc<AtomicU64>,
-    _checkpoints: Option<Arc<checkpoint::Checkpoints>>,
 }
 
 impl Records {
@@ -94,13 +92,9 @@ impl Records {
         for connection in [&mut database.reader, &mut database.writer] {
             count_statements(connection, &statements);
         }
-        let copier = database.copier.clone();
-        let checkpoints =
-            copier.map(|copier| checkpoint::Checkpoints::begin(copier, Arc::clone(&statements)));
         let records = Records {
             database,
             statements,
-            _checkpoints: checkpoints.map(Arc::new),
         };
         schema::bring_up_to_date(&records).await?;
         Ok(records)
@@ -137,9 +131,6 @@ impl Records {
     /// Waits for what is under way and closes every connection. Later calls fail.
     pub async fn close(&self) {
         // A connection that is gone is closed, too.
-        if let Some(copier) = &self.database.copier {
-            let _ = copier.close_by_ref().await;
-        }
         let _ = self.database.reader.close_by_ref().await;
         let _ = self.database.writer.close_by_ref().await;
     }

@@ -215,29 +215,3 @@ async fn a_sqlite_file_in_no_directory_is_refused_by_name() {
     );
     assert!(!dir.path().join("absent").exists());
 }
-
-#[tokio::test]
-async fn what_is_committed_gets_into_the_file_without_anybody_waiting_for_it() {
-    let database = database(Kind::SqliteFile);
-    let records = open(&database).await;
-    let file = database.dir().join("records.db");
-    let length = || file.metadata().unwrap().len();
-    let before = length();
-    for _ in 0..200 {
-        let record = sandbox_model::AuditRecord {
-            at: time(0),
-            key_id: None,
-            action: "session.create".to_owned(),
-            object: "something".to_owned(),
-            detail: "x".repeat(10_000),
-            request_id: None,
-        };
-        records.append_audit(&record).await.unwrap();
-    }
-    // Less than what makes a commit do it.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while length() < before + 1_000_000 {
-        assert!(Instant::now() < deadline, "{} bytes", length());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
