@@ -375,6 +375,7 @@ impl Answer {
         })
     }
 }
+
 /// What an execution prints, as it prints it, and what becomes of it, as server-sent events:
 ///
 /// | event | data |
