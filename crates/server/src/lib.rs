@@ -13,6 +13,7 @@ mod cors;
 mod documents;
 mod error;
 mod exact;
+mod forms;
 mod forwarding;
 mod idempotency;
 mod internal;

@@ -22,6 +22,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::api::words::{FileKindView, FilePath, SessionPath};
 use crate::authentication::{Operator, Reader};
 use crate::error::{ApiError, ErrorView};
+use crate::forms::unhurried;
 use crate::query::{Id, Query};
 use crate::ranges;
 use crate::state::App;
@@ -142,7 +143,7 @@ pub(crate) async fn upload(
     request: Request,
 ) -> Result<(StatusCode, Json<UploadResponse>), ApiError> {
     app.control.session(&id).await?;
-    let form = Multipart::from_request(without_limit(request), &()).await;
+    let form = Multipart::from_request(without_limit(request.map(unhurried)), &()).await;
     let form = form.map_err(|error| {
         ApiError::invalid(
             error.body_text(),
