@@ -29,7 +29,7 @@ use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, Kind, chain};
 use crate::live::workspace_of;
-use crate::outcome::{artifact, digest_of, ended, lost};
+use crate::outcome::{artifact, digest_of, ended};
 use crate::random;
 
 /// How long an execution may take, in seconds.
@@ -203,7 +203,7 @@ impl Control {
                 true => "interrupted: the server was shut down before it ended".to_owned(),
                 false => chain(&error),
             };
-            lost(&stored.value, reason)
+            Outcome::lost(stored.value.id.clone(), reason)
         });
         let id = stored.value.id.clone();
         let finished = self.keep(stored, begun, outcome).await;
@@ -425,7 +425,7 @@ impl Control {
         }
         // One that was found lost has no result but its error.
         let result = self.shared.records.result(id).await?;
-        let result = result.unwrap_or_else(|| lost(&execution, String::new()).result);
+        let result = result.unwrap_or_else(|| Outcome::lost(id.clone(), String::new()).result);
         let artifacts = self.shared.records.artifacts(id).await?;
         Ok(Finished {
             execution,
@@ -477,7 +477,7 @@ impl Control {
     /// Marks an execution that nobody runs any more as crashed.
     pub(crate) async fn crash(&self, stored: Stored<Execution>, reason: &str) {
         let session = stored.value.session_id.clone();
-        let outcome = lost(&stored.value, reason.to_owned());
+        let outcome = Outcome::lost(stored.value.id.clone(), reason.to_owned());
         let Some(finished) = self.keep(stored, None, outcome).await else {
             return;
         };

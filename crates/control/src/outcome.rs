@@ -5,7 +5,7 @@ use ring::digest::{Context, SHA256};
 use sandbox_executor::artifact::ArtifactFound;
 use sandbox_executor::{Ending, Outcome};
 use sandbox_model::execution::{Artifact, ArtifactKind};
-use sandbox_model::{ArtifactId, Execution, ExecutionEvent, ExecutionResult, ExecutionStatus};
+use sandbox_model::{ArtifactId, Execution, ExecutionEvent, ExecutionStatus};
 
 use crate::clock::as_kept;
 use crate::keys::hexadecimal;
@@ -32,21 +32,6 @@ fn event_of(outcome: &Outcome) -> ExecutionEvent {
         Ending::TimedOut => ExecutionEvent::TimedOut,
         Ending::Cancelled => ExecutionEvent::Cancelled,
         Ending::Crashed => ExecutionEvent::Crashed,
-    }
-}
-
-/// The outcome of an execution of which nobody knows how it ended.
-pub(crate) fn lost(execution: &Execution, reason: String) -> Outcome {
-    Outcome {
-        execution_id: execution.id.clone(),
-        ending: Ending::Crashed,
-        result: ExecutionResult {
-            exit_code: -1,
-            ..ExecutionResult::default()
-        },
-        error: Some(reason),
-        artifacts: Vec::new(),
-        artifacts_truncated: false,
     }
 }
 

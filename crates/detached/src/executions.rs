@@ -15,7 +15,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use sandbox_executor::protocol::{Answer, Ask};
 use sandbox_executor::{Ending, Happening, Outcome, Request};
-use sandbox_model::{ExecutionId, ExecutionResult, RequestId};
+use sandbox_model::{ExecutionId, RequestId};
 use sandbox_runtime::{Course, Line, LineError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -187,7 +187,7 @@ impl Executions {
             }
             Err(error) => {
                 // It may have begun: it is not to run a second time.
-                let outcome = Arc::new(crashed(&id, chain(&error)));
+                let outcome = Arc::new(Outcome::lost(id.clone(), chain(&error)));
                 self.keep(&outcome).await.map_err(NotBegun::Unkept)?;
                 self.courier.bring(id);
                 Err(NotBegun::Line(error))
@@ -245,7 +245,7 @@ impl Executions {
     ) {
         let mut outcome = match self.follow(&id, course, &request_id).await {
             Ok(outcome) => outcome,
-            Err(error) => crashed(&id, chain(&error)),
+            Err(error) => Outcome::lost(id.clone(), chain(&error)),
         };
         let wanted = self
             .running
@@ -370,20 +370,5 @@ async fn said(word: &mut Option<Word<'_>>) -> (bool, Verdict) {
     match word {
         Some(word) => word.await,
         None => std::future::pending().await,
-    }
-}
-
-/// The outcome of one whose executor cannot tell it.
-fn crashed(id: &ExecutionId, reason: String) -> Outcome {
-    Outcome {
-        execution_id: id.clone(),
-        ending: Ending::Crashed,
-        result: ExecutionResult {
-            exit_code: -1,
-            ..ExecutionResult::default()
-        },
-        error: Some(reason),
-        artifacts: Vec::new(),
-        artifacts_truncated: false,
     }
 }

@@ -5,6 +5,7 @@ use sandbox_model::id::ExecutionId;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::ArtifactFound;
+use crate::running::KILLED;
 
 /// One execution to be done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,4 +86,21 @@ pub struct Outcome {
     /// There may be more of them.
     #[serde(default)]
     pub artifacts_truncated: bool,
+}
+
+impl Outcome {
+    /// What became of one of which nobody knows how it ended.
+    pub fn lost(execution_id: ExecutionId, reason: String) -> Outcome {
+        Outcome {
+            execution_id,
+            ending: Ending::Crashed,
+            result: ExecutionResult {
+                exit_code: KILLED,
+                ..ExecutionResult::default()
+            },
+            error: Some(reason),
+            artifacts: Vec::new(),
+            artifacts_truncated: false,
+        }
+    }
 }
