@@ -42,7 +42,9 @@ impl Source {
                 "upload them instead",
             ));
         }
-        files.keys().try_for_each(|path| check_path(path))
+        files
+            .keys()
+            .try_for_each(|path| check_path_of("source.files", path))
     }
 }
 
@@ -94,6 +96,10 @@ pub(super) async fn fill(line: &Line, source: &Source) -> Result<(), ControlErro
 
 /// A path in a workspace, as people write them.
 pub(crate) fn check_path(path: &str) -> Result<(), ControlError> {
+    check_path_of("path", path)
+}
+
+fn check_path_of(field: &str, path: &str) -> Result<(), ControlError> {
     const MOST: usize = 4096;
     let parts = Path::new(path).components();
     let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
@@ -103,7 +109,7 @@ pub(crate) fn check_path(path: &str) -> Result<(), ControlError> {
     if path.len() > MOST || path.contains('\0') || !named || !parts.into_iter().all(plain) {
         let problem = format!("'{}' is not a path in the workspace", path.escape_debug());
         let solution = "use a path relative to /workspace, without '..'";
-        return Err(ControlError::invalid("path", problem, solution));
+        return Err(ControlError::invalid(field, problem, solution));
     }
     Ok(())
 }

@@ -391,27 +391,10 @@ pub(crate) async fn create(
     };
     let control = &app.control;
     let create = |caller| async move {
-        let session = control.create_session(&caller, new).await;
-        let session = session.map_err(of_source)?;
+        let session = control.create_session(&caller, new).await?;
         Ok(SessionView::of(session))
     };
     idempotency::once(&app, request, |id| promised(&app, id), create).await
-}
-
-/// A path that is refused is one of its source's.
-fn of_source(error: ControlError) -> ControlError {
-    match error {
-        ControlError::Invalid {
-            field,
-            problem,
-            solution,
-        } if field == "path" => ControlError::Invalid {
-            field: "source.files".to_owned(),
-            problem,
-            solution,
-        },
-        error => error,
-    }
 }
 
 /// What became of a session that was promised.
