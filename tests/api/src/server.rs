@@ -16,6 +16,7 @@ use sandbox_tests::{User, await_exit, sandbox_binary};
 
 use crate::Call;
 use crate::leftovers::{self, Surroundings};
+use crate::process;
 use crate::storage::{Kept, Storage};
 
 /// How long a server may take to start or to end: its drain is half of it.
@@ -212,6 +213,14 @@ impl Server {
     #[track_caller]
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.running.as_ref().expect("it is running").child)
+    }
+
+    /// Its memory, in bytes.
+    #[track_caller]
+    pub fn memory(&self) -> u64 {
+        let resident = process::status(self.pid(), "VmRSS").expect("it is running");
+        let kilobytes = resident.trim_end_matches(" kB").parse::<u64>();
+        kilobytes.expect("a number of them") << 10
     }
 
     /// Everything it said.

@@ -278,6 +278,14 @@ fn executor(word: &str) -> Pid {
     above.find(is_first).unwrap()
 }
 
+/// An execution that runs, and goes on.
+fn endless(server: &Server, session: &str) -> String {
+    let code = json!({ "language": "shell", "code": "echo > begun; sleep 600", "timeout": 900 });
+    let execution = server.submit(session, code);
+    server.until_file(session, "begun");
+    execution
+}
+
 fn executions(server: &Server, session: &str) -> Vec<Value> {
     let page = server
         .get(&format!("/sessions/{session}/executions"))
@@ -323,9 +331,7 @@ fn a_server_whose_nursery_is_killed_says_so_and_ends() {
     let mut server = Options::on(Storage::SqliteAndFiles).start();
     let session = server.session();
     server.upload(&session, "kept", b"kept").json(201);
-    let code = json!({ "language": "shell", "code": "echo > begun; sleep 600", "timeout": 900 });
-    let execution = server.submit(&session, code);
-    server.until_file(&session, "begun");
+    let execution = endless(&server, &session);
     let processes = server.processes();
     let own = Some(server.pid());
     let nursery = processes.iter().find(|pid| parent(**pid) == own).unwrap();
@@ -672,9 +678,7 @@ fn what_does_not_come_to_its_end_in_time_is_told_as_interrupted() {
     let options = Options::on(Storage::SqliteAndFiles).with(&["--drain-timeout", "1s"]);
     let mut server = options.start();
     let session = server.session();
-    let code = json!({ "language": "shell", "code": "echo > begun; sleep 600", "timeout": 900 });
-    let execution = server.submit(&session, code);
-    server.until_file(&session, "begun");
+    let execution = endless(&server, &session);
     let processes = server.processes();
     let begin = Instant::now();
     server.signal(Signal::TERM);
@@ -704,9 +708,7 @@ fn a_server_that_is_told_twice_to_end_waits_for_nobody() {
     let options = Options::on(Storage::SqliteAndFiles).with(&["--drain-timeout", "10m"]);
     let mut server = options.start();
     let session = server.session();
-    let code = json!({ "language": "shell", "code": "echo > begun; sleep 600", "timeout": 900 });
-    let execution = server.submit(&session, code);
-    server.until_file(&session, "begun");
+    let execution = endless(&server, &session);
     let processes = server.processes();
     server.signal(Signal::TERM);
     eventually("it takes nothing new", || {

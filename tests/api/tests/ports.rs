@@ -76,15 +76,6 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The server's memory, in bytes.
-fn memory(server: &Server) -> u64 {
-    let pid = server.pid().as_raw_nonzero();
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
-    kilobytes.parse::<u64>().unwrap() * 1024
-}
-
 on_every_storage! {
     fn whatever_is_asked_is_passed_on_and_nothing_of_ours_with_it(server: &Server) {
         let id = server.session();
@@ -246,7 +237,7 @@ fn bodies_may_be_large_and_are_kept_nowhere() {
     let id = server.session();
     serve(&server, &id, 8000, "here");
     told(asking(&server, &id, 8000, "/").send());
-    let before = memory(&server);
+    let before = server.memory();
     let large: Vec<u8> = (0..LARGE).map(|number| (number % 251) as u8).collect();
     let digest = hexadecimal(&Sha256::digest(&large));
     let call = server.call("PUT", &path(&id, 8000, "/digest"));
@@ -269,7 +260,7 @@ fn bodies_may_be_large_and_are_kept_nowhere() {
         }
         assert!(Instant::now() < deadline, "it never stands still");
     }
-    let grown = memory(&server).saturating_sub(before);
+    let grown = server.memory().saturating_sub(before);
     assert!(grown < 32 << 20, "the server has grown by {grown} bytes");
     drop(unread);
 }

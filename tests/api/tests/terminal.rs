@@ -46,15 +46,6 @@ fn unique() -> String {
     format!("{}.{}{number}", 100_000, std::process::id())
 }
 
-/// The server's memory, in bytes.
-fn memory(server: &Server) -> u64 {
-    let pid = server.pid().as_raw_nonzero();
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
-    kilobytes.parse::<u64>().unwrap() * 1024
-}
-
 on_every_storage! {
     fn what_is_typed_is_read_and_what_is_shown_comes(server: &Server) {
         let id = server.session();
@@ -400,7 +391,7 @@ fn what_nobody_reads_stops_the_program_and_is_kept_nowhere() {
         while True:\n    os.write(1, line)\n    written += len(line)\n    \
         f = os.open('.count', os.O_WRONLY | os.O_CREAT, 0o644)\n    os.pwrite(f, b'%012d' % written, 0)\n    os.close(f)\n";
     server.upload(&id, "flood.py", code.as_bytes()).expect(201);
-    let before = memory(&server);
+    let before = server.memory();
     let mut terminal = server.terminal_with(&id, "stty -opost; exec python3 flood.py");
     let count = || -> u64 {
         let found = server.until_file(&id, ".count");
@@ -416,7 +407,7 @@ fn what_nobody_reads_stops_the_program_and_is_kept_nowhere() {
         last < 16 << 20,
         "{last} bytes were written with nobody to read them"
     );
-    let grown = memory(&server).saturating_sub(before);
+    let grown = server.memory().saturating_sub(before);
     assert!(grown < 32 << 20, "the server has grown by {grown} bytes");
     // It goes on where it stood, and nothing is missing.
     let wanted = usize::try_from(last).unwrap() + (1 << 20);
@@ -424,7 +415,7 @@ fn what_nobody_reads_stops_the_program_and_is_kept_nowhere() {
     let line = [&[b'x'; 1023][..], b"\n"].concat();
     assert!(all.chunks(1024).all(|part| part == &line[..part.len()]));
     assert!(count() > last);
-    let grown = memory(&server).saturating_sub(before);
+    let grown = server.memory().saturating_sub(before);
     assert!(grown < 32 << 20, "the server has grown by {grown} bytes");
 }
 
