@@ -36,7 +36,7 @@ impl Along<'_> {
     /// transaction stands to the session that the notice is about.
     pub(super) async fn write(&self, step: &Step, row: Row) -> Result<Option<Key>, Fault> {
         if let Some(note) = &self.notice {
-            notice::append(step, note, row).await?;
+            notice::add(step, note, row).await?;
         }
         match self.audit {
             Some(record) => Ok(Some(audit::append(step, record).await?)),

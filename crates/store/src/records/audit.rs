@@ -29,9 +29,8 @@ pub(super) async fn append(step: &Step, record: &AuditRecord) -> Result<Key, Fau
         request_id: ActiveValue::Set(record.request_id.as_ref().map(ToString::to_string)),
         detail: ActiveValue::Set(text("detail", &record.detail)?),
     };
-    let inserted = Entity::insert(row).exec(step).await?;
-    let id = inserted.last_insert_id.to_string();
-    Ok(Key::of(&id, Counted::Audit, "", "", ""))
+    step.change(&Entity::insert(row), 1).await?;
+    Ok(Key::of(&record.object, Counted::Audit, "", "", ""))
 }
 
 impl Records {

@@ -42,7 +42,7 @@ impl Records {
             id: &row.id,
         };
         self.write(|step| async move {
-            versioned::insert(&step, row.clone(), named, None).await?;
+            versioned::add(&step, row.clone(), named, None).await?;
             count::shift(&step, [], row.count()).await?;
             step.commit(()).await
         })

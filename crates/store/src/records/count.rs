@@ -124,10 +124,11 @@ pub(super) async fn shift(
     ])
     .value(Column::Number, Expr::cust(sum))
     .to_owned();
-    Entity::insert_many(changes.into_iter().map(|(key, change)| key.row(change)))
-        .on_conflict(or_add)
-        .exec_without_returning(step)
-        .await?;
+    let rows = changes.len() as u64;
+    let rows_changed = changes.into_iter().map(|(key, change)| key.row(change));
+    let shift = Entity::insert_many(rows_changed).on_conflict(or_add);
+    // MySQL counts a row that was there twice.
+    step.change(&shift, rows).await?;
     Ok(())
 }
 

@@ -230,6 +230,12 @@ impl Fault {
         )
     }
 
+    /// Is it about what was asked? SQLite's number for that is 1, and 19 with another before it.
+    pub(super) fn is_refusal(error: &DbErr) -> bool {
+        let number = code(error).and_then(|code| code.parse::<u32>().ok());
+        number.is_some_and(|number| number == 1 || number & 0xff == 19)
+    }
+
     pub(super) fn explain(self, database: &str) -> StoreError {
         let database = database.to_owned();
         match self {

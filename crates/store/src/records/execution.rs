@@ -81,16 +81,14 @@ pub(super) async fn replace(
         progress: read.progress.clone(),
         ..row.clone()
     };
-    let updated = VERSIONED
+    let update = VERSIONED
         .change(read, row)
         // What its numbers depend on is as it was read, or they would be wrong.
         .filter(Column::SessionId.eq(current.value.session_id.as_str()))
-        .filter(Column::Status.eq(current.value.status.as_str()))
-        .exec(step)
-        .await?;
-    match updated.rows_affected {
-        1 => Ok(()),
-        _ => Err(VERSIONED.refusal::<Entity>(step, named).await?.into()),
+        .filter(Column::Status.eq(current.value.status.as_str()));
+    match step.change(&update, 1).await? {
+        true => Ok(()),
+        false => Err(VERSIONED.refusal::<Entity>(step, named).await?.into()),
     }
 }
 
@@ -132,7 +130,7 @@ impl Records {
             id: &row.session_id,
         };
         self.write(|step| async move {
-            versioned::insert(&step, row.clone(), named, Some(session)).await?;
+            versioned::add(&step, row.clone(), named, Some(session)).await?;
             let more = along.write(&step, Row::Free).await?;
             count::shift(&step, [], row.counts().into_iter().chain(more)).await?;
             step.commit(()).await

@@ -35,6 +35,7 @@ mod rows;
 mod schema;
 mod session;
 mod template;
+mod together;
 mod transaction;
 mod value;
 mod versioned;
@@ -113,7 +114,7 @@ impl Records {
     }
 
     /// How many statements were sent since it was opened, those that begin and end transactions
-    /// left aside.
+    /// left aside. Those that are sent together are one.
     pub fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)
     }

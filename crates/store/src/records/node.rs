@@ -38,7 +38,7 @@ impl Records {
             id: &row.id,
         };
         let inserted = self.write_at_once(|connection| async move {
-            versioned::insert(&connection, row.clone(), named, None).await
+            versioned::insert(&connection, row.clone(), named).await
         });
         inserted.await.map_err(|fault| self.explain(fault))?;
         row.clone().read()

@@ -11,7 +11,7 @@
 use sandbox_model::{SessionId, SessionNotice};
 use sea_orm::{
     ActiveValue, ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, QueryFilter, QueryOrder,
-    QuerySelect,
+    QuerySelect, TryIntoModel,
 };
 
 use super::Records;
@@ -34,44 +34,42 @@ pub(super) enum Row {
 }
 
 /// Writes down what happened to a session within a transaction.
-pub(super) async fn append(step: &Step, note: &Note<'_>, row: Row) -> Result<SessionNotice, Fault> {
-    let Note {
-        session,
-        kind,
-        detail,
-    } = *note;
-    let (kind, detail) = (short("kind", kind)?, text("detail", detail)?);
-    let named = Named {
-        kind: session::KIND,
-        id: session.as_str(),
-    };
+pub(super) async fn add(step: &Step, note: &Note<'_>, row: Row) -> Result<(), Fault> {
+    let notice = Entity::insert(prepare(step, note, row).await?);
+    match step.change(&notice, 1).await {
+        Err(fault) if fault.is_broken_reference() => Err(missing(note.session).into()),
+        outcome => outcome.map(drop),
+    }
+}
+
+/// The row of a notice, for which everybody is waited for who has to be.
+async fn prepare(step: &Step, note: &Note<'_>, row: Row) -> Result<ActiveModel, Fault> {
+    let (kind, detail) = (short("kind", note.kind)?, text("detail", note.detail)?);
+    let session = note.session;
     // SQLite has one writer at a time, and says itself when there is no such session.
     if row == Row::Free && step.get_database_backend() != DbBackend::Sqlite {
         let found = session::Entity::find_by_id(session.as_str())
             .select_only()
             .column(session::Column::Id);
         let found: Option<String> = step.hold(found).into_tuple().one(step).await?;
-        found.ok_or_else(|| named.missing())?;
+        found.ok_or_else(|| missing(session))?;
     }
     let at = gate::pass(step).await?;
-    let row = ActiveModel {
+    Ok(ActiveModel {
         id: ActiveValue::NotSet,
         session_id: ActiveValue::Set(session.to_string()),
-        kind: ActiveValue::Set(kind.clone()),
+        kind: ActiveValue::Set(kind),
         noted_at: ActiveValue::Set(micros(at)),
-        detail: ActiveValue::Set(detail.clone()),
-    };
-    let inserted = match Entity::insert(row).exec(step).await.map_err(Fault::from) {
-        Err(fault) if fault.is_broken_reference() => return Err(named.missing().into()),
-        outcome => outcome?,
-    };
-    Ok(SessionNotice {
-        id: inserted.last_insert_id,
-        session_id: session.clone(),
-        kind,
-        detail,
-        at,
+        detail: ActiveValue::Set(detail),
     })
+}
+
+fn missing(session: &SessionId) -> StoreError {
+    let named = Named {
+        kind: session::KIND,
+        id: session.as_str(),
+    };
+    named.missing()
 }
 
 impl Records {
@@ -89,8 +87,17 @@ impl Records {
             detail,
         };
         self.write(|step| async move {
-            let notice = append(&step, note, Row::Free).await?;
-            step.commit(notice).await
+            let row = prepare(&step, note, Row::Free).await?;
+            let inserted = Entity::insert(row.clone()).exec(&step).await;
+            let inserted = match inserted.map_err(Fault::from) {
+                Err(fault) if fault.is_broken_reference() => return Err(missing(session).into()),
+                outcome => outcome?,
+            };
+            let row = ActiveModel {
+                id: ActiveValue::Set(inserted.last_insert_id),
+                ..row
+            };
+            step.commit(row.try_into_model()?.read()?).await
         })
         .await
     }

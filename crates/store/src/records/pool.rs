@@ -30,7 +30,7 @@ impl Records {
             id: &row.id,
         };
         let added = self.write_at_once(|connection| async move {
-            versioned::insert(&connection, row.clone(), named, None).await
+            versioned::insert(&connection, row.clone(), named).await
         });
         added.await.map_err(|fault| self.explain(fault))
     }

@@ -75,7 +75,7 @@ impl Records {
                     kind: result::KIND,
                     id,
                 };
-                versioned::insert(&step, kept.clone(), named, None).await?;
+                versioned::add(&step, kept.clone(), named, None).await?;
                 artifact::keep(&step, id, files).await?;
                 let more = along.write(&step, Row::Free).await?;
                 super::execution::shift(&step, current, row, more).await?;

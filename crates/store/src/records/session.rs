@@ -118,7 +118,7 @@ impl Records {
             id: &row.template_id,
         };
         self.write(|step| async move {
-            versioned::insert(&step, row.clone(), named, Some(template)).await?;
+            versioned::add(&step, row.clone(), named, Some(template)).await?;
             let more = along.write(&step, Row::Held).await?;
             let counts = row::counts(session).into_iter().chain(more);
             count::shift(&step, [], counts).await?;
@@ -183,9 +183,9 @@ impl Records {
         named.stays(&row.id)?;
         let update = &change(row, current)?;
         self.write(|step| async move {
-            match update.clone().exec(&step).await.map_err(Fault::from) {
-                Ok(updated) if updated.rows_affected == 1 => {}
-                Ok(_) => return Err(VERSIONED.refusal::<Entity>(&step, named).await?.into()),
+            match step.change(update, 1).await {
+                Ok(true) => {}
+                Ok(false) => return Err(VERSIONED.refusal::<Entity>(&step, named).await?.into()),
                 Err(fault) if fault.is_broken_reference() => return Err(template.missing().into()),
                 Err(fault) => return Err(fault),
             }

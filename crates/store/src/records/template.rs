@@ -45,7 +45,7 @@ impl Records {
             id: &row.id,
         };
         self.write_at_once(|connection| async move {
-            versioned::insert(&connection, row.clone(), named, None).await
+            versioned::insert(&connection, row.clone(), named).await
         })
         .await
         .map_err(|fault| self.explain(fault))?;

@@ -6,6 +6,7 @@ use sea_orm::{
 };
 
 use super::error::{Fault, StoreError};
+use super::transaction::Step;
 
 /// The version of what was just added.
 pub(super) const FIRST: i64 = 1;
@@ -43,12 +44,11 @@ impl Named<'_> {
     }
 }
 
-/// Adds a row. One of its name, or the lack of the `parent` it refers to, is told by name.
+/// Adds a row by itself. One of its name is told by name.
 pub(super) async fn insert<M, A>(
     connection: &impl ConnectionTrait,
     row: M,
     named: Named<'_>,
-    parent: Option<Named<'_>>,
 ) -> Result<(), Fault>
 where
     M: IntoActiveModel<A>,
@@ -56,7 +56,27 @@ where
 {
     let insert = A::Entity::insert(row.into_active_model());
     let outcome = insert.exec_without_returning(connection).await;
-    match (outcome.map_err(Fault::from), parent) {
+    match outcome.map_err(Fault::from) {
+        Ok(_) => Ok(()),
+        Err(fault) if fault.is_duplicate() => Err(named.exists().into()),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Adds a row within a transaction. One of its name, or the lack of the `parent` it refers to, is told by
+/// name.
+pub(super) async fn add<M, A>(
+    step: &Step,
+    row: M,
+    named: Named<'_>,
+    parent: Option<Named<'_>>,
+) -> Result<(), Fault>
+where
+    M: IntoActiveModel<A>,
+    A: ActiveModelTrait,
+{
+    let insert = A::Entity::insert(row.into_active_model());
+    match (step.change(&insert, 1).await, parent) {
         (Ok(_), _) => Ok(()),
         (Err(fault), _) if fault.is_duplicate() => Err(named.exists().into()),
         (Err(fault), Some(parent)) if fault.is_broken_reference() => Err(parent.missing().into()),

@@ -51,17 +51,17 @@ async fn migrate(step: Step) -> Result<(), Fault> {
         DbBackend::Postgres => {
             let lock = format!("SELECT pg_advisory_xact_lock({POSTGRES_LOCK})");
             step.execute_unprepared(&lock).await?;
-            Migrations::up(step.as_transaction(), None).await?;
+            Migrations::up(step.transaction().await?, None).await?;
         }
         DbBackend::MySql => {
             lock_mysql(&step).await?;
-            let outcome = Migrations::up(step.as_transaction(), None).await;
+            let outcome = Migrations::up(step.transaction().await?, None).await;
             step.execute_unprepared(&format!("DO RELEASE_LOCK({MYSQL_LOCK})"))
                 .await?;
             outcome?;
         }
         // The transaction has begun by taking the only lock there is.
-        _ => Migrations::up(step.as_transaction(), None).await?,
+        _ => Migrations::up(step.transaction().await?, None).await?,
     }
     step.commit(()).await
 }
