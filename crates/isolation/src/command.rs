@@ -55,6 +55,14 @@ pub fn become_it(prepared: &Prepared, channel: BorrowedFd<'_>) -> Result<Infalli
     rustix::thread::set_no_new_privs(true)
         .map_err(|error| Step::Privileges.failed()(error.into()))?;
     seccomp::attach(&prepared.filter).map_err(Step::Filter.failed())?;
+    // Where the command is told later, what can be done before it is, is.
+    let early = match prepared.command {
+        Some(_) => None,
+        None => {
+            await_mounts(channel)?;
+            Some(domain(prepared).map_err(Step::Landlock.failed())?)
+        }
+    };
     let word = await_init(prepared, channel)?;
     if let Some(slave) = &word.slave {
         terminal::take_over(slave.as_fd()).map_err(Step::Terminal.failed())?;
@@ -67,7 +75,8 @@ pub fn become_it(prepared: &Prepared, channel: BorrowedFd<'_>) -> Result<Infalli
         go_first().map_err(Step::Limits.failed())?;
     }
     own_devices().map_err(Step::Privileges.failed())?;
-    let domain = domain(prepared).map_err(Step::Landlock.failed())?;
+    let domain = early.map_or_else(|| domain(prepared), Ok);
+    let domain = domain.map_err(Step::Landlock.failed())?;
     capabilities::drop_all().map_err(Step::Privileges.failed())?;
     domain.enter().map_err(Step::Landlock.failed())?;
     exec::close_on_exec_from(3).map_err(Step::Privileges.failed())?;
@@ -105,6 +114,14 @@ struct Word {
     directory: Option<PathBuf>,
     /// A descriptor that it gets beside the three usual ones.
     extra: Option<OwnedFd>,
+}
+
+/// Waits until the init has made the mounts.
+fn await_mounts(channel: BorrowedFd<'_>) -> Result<(), Failed> {
+    match message::receive(channel, &mut [0; 1]).map_err(Step::Fork.failed())? {
+        (0, _) => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
+        _ => Ok(()),
+    }
 }
 
 /// Waits for the init's word: everything is made, the maps are written, and the exec is watched.

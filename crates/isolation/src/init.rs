@@ -141,6 +141,9 @@ fn start(task: &Task, control: &OwnedFd, door: bool) -> Result<Child, Failed> {
     // It gets ready while the mounts are made.
     let early = (!task.wait_for_limits).then(fork).transpose()?;
     let processes = perform(&task.plan, task.host)?;
+    if let (Some(early), None) = (&early, &task.prepared.command) {
+        early.say_mounted()?;
+    }
     let listeners = settle(task)?;
     let mut terminal = match task.terminal {
         Terminal::Inherit => None,
@@ -303,6 +306,11 @@ impl Forked {
         })
     }
 
+    /// Tells one that does not know its command yet that the mounts are made.
+    pub(crate) fn say_mounted(&self) -> Result<(), Failed> {
+        message::send(&self.channel, control::GO, &[]).map_err(Step::Fork.failed())
+    }
+
     /// Passes the launcher's word on, and waits until it has become the command.
     ///
     /// While it does, no link in its `/proc` can be followed: the process is still this program
@@ -329,7 +337,10 @@ impl Forked {
             let pid = child.pid.as_raw_nonzero().get();
             identity::map_all(pid).map_err(Step::Identity.failed())?;
         }
-        message::send(&channel, word, descriptors).map_err(Step::Fork.failed())?;
+        if let Err(error) = message::send(&channel, word, descriptors) {
+            // It has failed already, and said why.
+            return Err(reported(&channel)?.unwrap_or_else(|| Step::Fork.failed()(error)));
+        }
         if let Some(processes) = guarded
             && hold::wait(child.pid).map_err(Step::Fork.failed())? == hold::Reached::Exec
         {
@@ -337,15 +348,20 @@ impl Forked {
             hold::release(child.pid).map_err(Step::Fork.failed())?;
             return Ok(child);
         }
-        let mut bytes = [0; 16];
-        let (length, _) = message::receive(&channel, &mut bytes).map_err(Step::Fork.failed())?;
         // The channel closes by itself when exec succeeds.
-        match Failed::decode(&bytes[..length]) {
+        match reported(&channel)? {
             Some(failed) => Err(failed),
             None if guarded.is_some() => Err(Step::Fork.failed()(io::ErrorKind::BrokenPipe.into())),
             None => Ok(child),
         }
     }
+}
+
+/// What the command's process says before it is gone, or has become the command.
+fn reported(channel: &OwnedFd) -> Result<Option<Failed>, Failed> {
+    let mut bytes = [0; 16];
+    let (length, _) = message::receive(channel, &mut bytes).map_err(Step::Fork.failed())?;
+    Ok(Failed::decode(&bytes[..length]))
 }
 
 fn serve(command: &Child, control: &OwnedFd, door: Option<OwnedFd>) -> io::Result<()> {

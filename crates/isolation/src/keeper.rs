@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use sandbox_linux::cgroup::{Consumption, Entrance, Group};
-use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, unshare};
+use sandbox_linux::clone::{Child, Namespaces, Parent, close_others, unshare};
 use sandbox_linux::message;
 use sandbox_linux::terminal::Size;
 use sandbox_linux::usage::{self, Usage};
@@ -179,7 +179,7 @@ pub fn keep_on(
         others,
     } = terms;
     let Bounds {
-        mut enforcer,
+        enforcer,
         entrance,
         tally,
         ..
@@ -202,7 +202,9 @@ pub fn keep_on(
     let lock = lock
         .try_clone_to_owned()
         .map_err(step("keep the sandbox locked"))?;
-    let made = clone(namespaces(policy, &task), Parent::Caller, ours, || {
+    let way = enforcer.way()?;
+    let namespaces = namespaces(policy, &task);
+    let made = way.start(namespaces, Parent::Caller, ours, |entered| {
         let own = [lock.as_fd(), theirs.as_fd()];
         let descriptors: Vec<_> = own
             .into_iter()
@@ -212,6 +214,10 @@ pub fn keep_on(
             .collect();
         if close_others(&descriptors).is_err() {
             return 1;
+        }
+        if let Err(error) = entered {
+            let failed = Step::Limits.failed()(error);
+            return i32::from(control::send_failed(&theirs, &failed).is_err());
         }
         let mut keeper = Keeper::new(policy, &task, network, entrance);
         keeper.tally = tally;
@@ -227,7 +233,6 @@ pub fn keep_on(
         error
     };
     let pid = init.pid.as_raw_nonzero().get();
-    enforcer.place(pid, None).map_err(give_up)?;
     let _ = message::send(&control, control::GO, &[]);
     Leftovers::beside(slot, &places).steps_while(|| !message::waiting(&control));
     let listeners = match control::receive(&control) {
@@ -368,6 +373,15 @@ impl Kept {
     }
 }
 
+impl Kept {
+    /// Ends it, and gives the group that held it, which is empty then and the caller's to remove.
+    pub fn leave(mut self) -> Option<Group> {
+        self.kill();
+        let _ = self.init.wait();
+        self.enforcer.leave_group()
+    }
+}
+
 impl Drop for Kept {
     fn drop(&mut self) {
         self.kill();
@@ -434,14 +448,12 @@ impl Keeper {
         if self.inner.network.is_some() {
             namespaces |= Namespaces::NEWNET;
         }
-        let made = clone(namespaces, Parent::Caller, ours, || {
+        let entrance = &self.entrance;
+        let made = entrance.start(namespaces, Parent::Caller, ours, |entered| {
             // A namespace too, now that it is where it stays: what is around its group is nobody's
             // business inside.
-            let enter = || {
-                self.entrance.enter()?;
-                unshare(Namespaces::NEWCGROUP)
-            };
-            match enter().and_then(|()| close_others(&[theirs.as_fd()])) {
+            let entered = entered.and_then(|()| unshare(Namespaces::NEWCGROUP));
+            match entered.and_then(|()| close_others(&[theirs.as_fd()])) {
                 Ok(()) => init::run(&self.inner, &theirs, None),
                 Err(_) => 1,
             }

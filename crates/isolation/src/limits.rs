@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::process::Resource;
-use sandbox_linux::cgroup::{self, Entrance, Group, Limit, Version};
+use sandbox_linux::cgroup::{self, Entrance, Limit, Version, Way};
 use sandbox_model::Limits;
 use sandbox_model::runtime::LimitsEnforced;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::kills::Tally;
 use crate::launch::LaunchError;
 use crate::policy::Policy;
 
-pub use sandbox_linux::cgroup::{Consumption, Ground};
+pub use sandbox_linux::cgroup::{Consumption, Ground, Group};
 
 /// How one limit is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -289,6 +289,12 @@ impl Enforcer {
         self.accounting = Some(Accounting::new(places, most));
     }
 
+    /// The way into the group, for an init that is to be made; none leads nowhere.
+    pub(crate) fn way(&self) -> Result<Way, LaunchError> {
+        let way = self.group.as_ref().map(Group::way).transpose();
+        way.map(Option::unwrap_or_default).map_err(unplaced)
+    }
+
     /// Must the init wait until it was put into a group?
     pub(crate) fn needs_placing(&self) -> bool {
         self.group.is_some()
@@ -307,11 +313,7 @@ impl Enforcer {
             std::mem::replace(own, shared).remove();
             return Ok(());
         }
-        own.place(init).map_err(|source| LaunchError::Step {
-            step: "put the sandbox into its control group".to_owned(),
-            source,
-            hint: None,
-        })
+        own.place(init).map_err(unplaced)
     }
 
     /// What the command's process puts on itself.
@@ -337,6 +339,11 @@ impl Enforcer {
         self.group.as_ref().is_some_and(Group::out_of_memory)
     }
 
+    /// Lets go of the group, which is somebody else's to remove.
+    pub(crate) fn leave_group(&mut self) -> Option<Group> {
+        self.group.take()
+    }
+
     pub(crate) fn release(&mut self) {
         if let Some(mut group) = self.group.take() {
             group.remove();
@@ -347,6 +354,14 @@ impl Enforcer {
 impl Drop for Enforcer {
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+fn unplaced(source: std::io::Error) -> LaunchError {
+    LaunchError::Step {
+        step: "put the sandbox into its control group".to_owned(),
+        source,
+        hint: None,
     }
 }
 

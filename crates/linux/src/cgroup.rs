@@ -11,10 +11,12 @@ use std::path::{Path, PathBuf};
 mod ground;
 mod parts;
 mod state;
+mod way;
 
 pub use ground::Ground;
 pub use parts::Entrance;
 pub use state::{Consumption, processes};
+pub use way::Way;
 
 /// A limit, as the kernel counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,13 +254,30 @@ impl Group {
 
     /// Moves a process into the group.
     pub fn place(&self, pid: i32) -> io::Result<()> {
-        for (directory, _) in &self.directories {
-            let keeper = directory.join(parts::KEEPER);
-            let is_divided = self.parts.contains(&keeper);
-            let directory = if is_divided { &keeper } else { directory };
+        for (directory, _) in self.places() {
             write(&directory.join("cgroup.procs"), &pid.to_string())?;
         }
         Ok(())
+    }
+
+    /// The way into the group, for a process that is to be made.
+    pub fn way(&self) -> io::Result<Way> {
+        let mut way = Way::default();
+        for (directory, version) in self.places() {
+            way.add(&directory, version)?;
+        }
+        Ok(way)
+    }
+
+    /// Where in each hierarchy its first process is.
+    fn places(&self) -> impl Iterator<Item = (PathBuf, Version)> {
+        self.directories.iter().map(|(directory, version)| {
+            let keeper = directory.join(parts::KEEPER);
+            match self.parts.contains(&keeper) {
+                true => (keeper, *version),
+                false => (directory.clone(), *version),
+            }
+        })
     }
 
     /// Has the memory limit killed anything in it?

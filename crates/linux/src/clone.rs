@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, WaitIdOptions, WaitIdStatus};
 pub use rustix::thread::UnshareFlags as Namespaces;
 
-/// What `clone3` takes; the fields up to `set_tid_size` (kernel 5.5) are all we need.
+/// What `clone3` takes, as of kernel 5.7.
 #[repr(C)]
 #[derive(Default)]
 struct CloneArgs {
@@ -22,7 +22,13 @@ struct CloneArgs {
     stack: u64,
     stack_size: u64,
     tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
 }
+
+/// `CLONE_INTO_CGROUP`, for which libc's type is too narrow.
+const INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Whose child the new process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,19 +56,33 @@ pub fn clone<Kept>(
     kept: Kept,
     body: impl FnOnce() -> i32,
 ) -> io::Result<(Child, Kept)> {
+    clone_into(None, namespaces, parent, kept, |_| body())
+}
+
+/// The same, in the control group of version 2 whose directory `group` is. `body` is told whether that is so:
+/// not every kernel lets us.
+pub fn clone_into<Kept>(
+    group: Option<BorrowedFd<'_>>,
+    namespaces: Namespaces,
+    parent: Parent,
+    kept: Kept,
+    body: impl FnOnce(bool) -> i32,
+) -> io::Result<(Child, Kept)> {
     let mut pidfd: libc::c_int = -1;
     let mut flags = u64::from(namespaces.bits()) | libc::CLONE_PIDFD as u64;
     if parent == Parent::Grandparent {
         flags |= libc::CLONE_PARENT as u64;
     }
-    let pid = match clone3(flags, &mut pidfd) {
+    let (pid, is_in) = match clone3(flags, group, &mut pidfd) {
         // Containers filter clone3 away because its flags cannot be inspected.
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => old_clone(flags, &mut pidfd)?,
-        outcome => outcome?,
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            (old_clone(flags, &mut pidfd)?, false)
+        }
+        outcome => (outcome?, group.is_some()),
     };
     if pid == 0 {
         drop(kept);
-        leave(body());
+        leave(body(is_in));
     }
     // SAFETY: on success the kernel stored a new descriptor, owned by nobody else, in `pidfd`.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
@@ -72,10 +92,12 @@ pub fn clone<Kept>(
     }
 }
 
-fn clone3(flags: u64, pidfd: &mut libc::c_int) -> io::Result<i32> {
+fn clone3(flags: u64, group: Option<BorrowedFd<'_>>, pidfd: &mut libc::c_int) -> io::Result<i32> {
     let sibling = flags & libc::CLONE_PARENT as u64 != 0;
+    let into = group.map_or(0, |_| INTO_CGROUP);
     let args = CloneArgs {
-        flags,
+        flags: flags | into,
+        cgroup: group.map_or(0, |group| group.as_raw_fd() as u64),
         pidfd: std::ptr::from_mut(pidfd) as u64,
         // A sibling's exit signal is its new parent's business; the kernel wants zero here.
         exit_signal: if sibling { 0 } else { libc::SIGCHLD as u64 },

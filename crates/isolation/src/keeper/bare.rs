@@ -301,6 +301,8 @@ fn start(
         turn: prepared.turn,
     };
     let forked = Forked::new(&prepared, Namespaces::empty())?;
+    // There are none to be made.
+    forked.say_mounted()?;
     let mut word = vec![0; prepared.longest_word()];
     let (length, streams) = message::receive(control, &mut word).map_err(Step::Fork.failed())?;
     if length == 0 {

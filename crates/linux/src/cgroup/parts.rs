@@ -9,7 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use super::{Group, Limit, Version, delegate, memory_kills, set};
+use super::{Group, Limit, Version, Way, delegate, memory_kills, set};
+use crate::clone::{Child, Namespaces, Parent};
 
 /// Where the one who keeps it is, in version 2: a group with limited groups in it can have no processes.
 pub(super) const KEEPER: &str = "keeper";
@@ -20,8 +21,7 @@ const STARTED: &str = "started";
 /// The way into a part of a group, for a process that holds it. It works behind every wall.
 #[derive(Debug, Default)]
 pub struct Entrance {
-    /// In each hierarchy that has such a part.
-    processes: Vec<OwnedFd>,
+    way: Way,
     valve: Option<Valve>,
     /// Where the kernel counts whom it kills for memory.
     kills: Option<OwnedFd>,
@@ -59,7 +59,7 @@ impl Group {
             entrance.kills = file.ok().map(OwnedFd::from);
         }
         if is_new {
-            entrance.processes.push(open("cgroup.procs")?.into());
+            entrance.way.add(&started, version)?;
         }
         if let (Limit::Cpu(_), Some((file, held, _))) = (limit, limit.settings(version).pop()) {
             entrance.valve = Some(Valve {
@@ -82,12 +82,15 @@ impl Group {
 }
 
 impl Entrance {
-    /// Takes the calling process in.
-    pub fn enter(&self) -> io::Result<()> {
-        for processes in &self.processes {
-            rustix::io::write(processes, b"0")?;
-        }
-        Ok(())
+    /// Starts a process in there: see [`Way::start`].
+    pub fn start<Kept>(
+        &self,
+        namespaces: Namespaces,
+        parent: Parent,
+        kept: Kept,
+        body: impl FnOnce(io::Result<()>) -> i32,
+    ) -> io::Result<(Child, Kept)> {
+        self.way.start(namespaces, parent, kept, body)
     }
 
     /// Does `work` while processors are not limited in there. Who is killed has a way to go to its end, and
@@ -116,8 +119,8 @@ impl Entrance {
     /// What it is made of.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let valve = self.valve.iter().map(|valve| &valve.file);
-        let files = self.processes.iter().chain(valve).chain(&self.kills);
-        files.map(AsFd::as_fd)
+        let files = valve.chain(&self.kills).map(AsFd::as_fd);
+        self.way.descriptors().chain(files)
     }
 }
 
@@ -125,7 +128,7 @@ impl Entrance {
 mod tests {
     use super::*;
     use crate::cgroup::Ground;
-    use crate::clone::{Namespaces, Parent, clone};
+    use crate::clone::clone;
 
     #[test]
     fn who_enters_is_held_and_who_keeps_it_is_not() {
@@ -136,19 +139,20 @@ mod tests {
         for limit in [Limit::Memory(32 << 20), Limit::Cpu(500)] {
             group.divide(limit, &mut entrance).unwrap();
         }
-        let body = |enters: bool| {
-            let entrance = &entrance;
-            move || {
-                if enters {
-                    entrance.enter().unwrap();
-                }
-                let eaten = vec![1u8; 64 << 20];
-                i32::from(std::hint::black_box(&eaten)[5000] != 1)
-            }
+        let body = || {
+            let eaten = vec![1u8; 64 << 20];
+            i32::from(std::hint::black_box(&eaten)[5000] != 1)
         };
         let run = |enters| {
-            let (child, ()) = clone(Namespaces::empty(), Parent::Caller, (), body(enters)).unwrap();
-            child.wait().unwrap().exit_status()
+            let (namespaces, parent) = (Namespaces::empty(), Parent::Caller);
+            let made = match enters {
+                true => entrance.start(namespaces, parent, (), |entered| {
+                    entered.unwrap();
+                    body()
+                }),
+                false => clone(namespaces, parent, (), body),
+            };
+            made.unwrap().0.wait().unwrap().exit_status()
         };
         assert_eq!((run(false), entrance.killed_for_memory()), (Some(0), 0));
         assert_eq!((run(true), entrance.killed_for_memory()), (None, 1));
