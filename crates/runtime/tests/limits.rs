@@ -405,8 +405,17 @@ fn groups_go_with_their_session_and_their_server_even_when_it_is_killed() {
             assert!(!grounds.is_empty());
             let of_session = |ground: &PathBuf| ground.join(id('a').as_str()).exists();
             assert!(grounds.iter().all(of_session), "{grounds:?}");
+            // One that was just ended is no obstacle.
             local.end(&id('a')).await.unwrap();
-            assert!(!grounds.iter().any(of_session), "{grounds:?}");
+            let _line = local.raise(spec('a')).await.unwrap().line;
+            assert!(grounds.iter().all(of_session), "{grounds:?}");
+            local.end(&id('a')).await.unwrap();
+            let begin = Instant::now();
+            // When there is nothing else to do.
+            while grounds.iter().any(of_session) {
+                assert!(begin.elapsed() < Duration::from_secs(10), "{grounds:?}");
+                tokio::task::yield_now().await;
+            }
             let _line = local.raise(spec('a')).await.unwrap().line;
             std::fs::write(&told, nursery).unwrap();
             end();

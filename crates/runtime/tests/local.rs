@@ -142,13 +142,8 @@ fn many_ask_at_once_and_each_gets_its_answer() {
 fn an_executor_that_is_killed_is_told_of() {
     served(async |state, local, mut ends| {
         let line = local.raise(spec('a')).await.unwrap().line;
-        let waiting = tokio::spawn({
-            let line = line.clone();
-            async move {
-                line.execute(request(Language::Shell, "sleep 1000"), || {})
-                    .await
-            }
-        });
+        let sleep = line.begin(request(Language::Shell, "sleep 1000"));
+        let course = sleep.await.unwrap();
         let runs = state.join(format!("sandboxes/{}/runs", id('a')));
         let keeper = std::fs::read_dir(runs)
             .unwrap()
@@ -158,7 +153,7 @@ fn an_executor_that_is_killed_is_told_of() {
         let ended = ends.recv().await.unwrap();
         assert_eq!(ended.session, id('a'));
         assert_eq!(ended.status, 128 + 9);
-        let outcome = waiting.await.unwrap();
+        let outcome = course.outcome().await;
         assert!(matches!(outcome, Err(LineError::Cut)), "{outcome:?}");
         // It can be raised again.
         let line = local.raise(spec('a')).await.unwrap().line;

@@ -132,7 +132,7 @@ pub fn clean(
     };
     match &garbage.kind {
         GarbageKind::Discarded => discard::empty_trash(root).map_err(failed)?,
-        GarbageKind::Interrupted => root.sweep(&root.dir()?)?,
+        GarbageKind::Interrupted => root.sweep()?,
         GarbageKind::Expired => return clean_expired(root, &garbage.path).map_err(failed),
         GarbageKind::Stale { name, .. } => {
             let still = staleness(root, name, Duration::ZERO);

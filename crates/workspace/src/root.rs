@@ -34,6 +34,8 @@ const UNDER_WAY: &str = ".new-";
 #[derive(Debug, Clone)]
 pub struct Root {
     path: PathBuf,
+    /// Creates first remove what killed ones left.
+    sweeps: bool,
 }
 
 /// What a sandbox's directory is built from.
@@ -157,7 +159,7 @@ impl Root {
             }
         };
         match path.canonicalize() {
-            Ok(path) if path.is_dir() => Ok(Root { path }),
+            Ok(path) if path.is_dir() => Ok(Root { path, sweeps: true }),
             Ok(_) => Err(failed("open")(rustix::io::Errno::NOTDIR.into())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut builder = std::fs::DirBuilder::new();
@@ -168,9 +170,18 @@ impl Root {
                     .map_err(failed("make"))?;
                 Ok(Root {
                     path: path.canonicalize().map_err(failed("open"))?,
+                    sweeps: true,
                 })
             }
             Err(error) => Err(failed("open")(error)),
+        }
+    }
+
+    /// The same, for whoever makes many and knows that there is nothing to remove: creates do not list it.
+    pub fn unswept(self) -> Root {
+        Root {
+            sweeps: false,
+            ..self
         }
     }
 
@@ -253,7 +264,9 @@ impl Root {
     ) -> Result<Sandbox, RootError> {
         let root = self.dir()?;
         placement::spread(&root);
-        self.sweep(&root)?;
+        if self.sweeps {
+            self.sweep()?;
+        }
         let chosen = match name {
             Some(name) => name.clone(),
             None => self.unused_name(&root)?,
@@ -379,7 +392,8 @@ impl Root {
     }
 
     /// Removes what creates that were killed left behind.
-    pub(crate) fn sweep(&self, root: &Dir) -> Result<(), RootError> {
+    pub fn sweep(&self) -> Result<(), RootError> {
+        let root = &self.dir()?;
         for leftover in self.leftovers(root)? {
             match crate::discard::delete(root, &self.path, &leftover.name) {
                 // Another sweep was faster.

@@ -14,7 +14,7 @@ use rustix::process::Rlimit;
 use sandbox_isolation::Status;
 use sandbox_isolation::accountant::Accountant;
 use sandbox_isolation::keeper::Kept;
-use sandbox_isolation::limits::{self, Ground};
+use sandbox_isolation::limits::{self, Ground, Group};
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
 
@@ -40,6 +40,8 @@ pub(super) struct At {
     watched: BTreeMap<u64, Watched>,
     /// Sessions that are being ended or discarded, and what is to be done with them afterwards.
     busy: BTreeMap<SessionId, VecDeque<(Order, Option<OwnedFd>)>>,
+    /// Groups of sessions that have ended.
+    left: VecDeque<(SessionId, Group)>,
     next: u64,
     /// Where orders are read to. What is written between two sessions, both have a copy of: little should be.
     received: Vec<u8>,
@@ -85,6 +87,12 @@ enum Next {
     Discard(u64),
 }
 
+/// The kernel takes a group apart for as long as there are mounts, and nobody can make one meanwhile. So that
+/// is left for when nothing else has happened for a moment, but no more than so many.
+const QUIET: Duration = Duration::from_millis(50);
+const AT_ONCE: usize = 4;
+const MOST_LEFT: usize = 128;
+
 /// How long it may take to copy a workspace or remove one, and to look at one.
 const COPYING: Duration = Duration::from_secs(600);
 const LOOKING: Duration = Duration::from_secs(120);
@@ -111,6 +119,7 @@ impl At {
             sessions: BTreeMap::new(),
             watched: BTreeMap::new(),
             busy: BTreeMap::new(),
+            left: VecDeque::new(),
             next: 0,
             received: vec![0; LONGEST],
         };
@@ -128,13 +137,16 @@ impl At {
     /// Until the server is gone.
     pub(super) fn work(mut self) -> io::Result<()> {
         self.say(&Notice::Ready(limits::enforceable(&self.ground)), None)?;
+        // What cannot be removed now is in nobody's way.
+        let _ = workspaces::sweep(&self.root);
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
-            let timeout = self.until_late();
+            let timeout = self.patience().map(timespec);
             let room = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.epoll, room, timeout.as_ref()) {
-                Ok(_) => {}
+                Ok(0) => self.remove_left(self.left.len().saturating_sub(AT_ONCE)),
+                Ok(_) => self.remove_left(MOST_LEFT),
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
@@ -160,14 +172,26 @@ impl At {
         })
     }
 
-    /// Until the next errand should be back.
-    fn until_late(&self) -> Option<Timespec> {
-        let deadline = self.errands().map(Errand::deadline).min()?;
-        let left = deadline.saturating_duration_since(Instant::now());
-        Some(Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        })
+    /// How long there is nothing to do but wait.
+    fn patience(&self) -> Option<Duration> {
+        let deadline = self.errands().map(Errand::deadline).min();
+        let late = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let quiet = (!self.left.is_empty()).then_some(QUIET);
+        late.into_iter().chain(quiet).min()
+    }
+
+    /// Removes the groups that were left first, until there are no more than so many.
+    fn remove_left(&mut self, most: usize) {
+        let many = self.left.len().saturating_sub(most);
+        for (_, mut group) in self.left.drain(..many) {
+            group.remove();
+        }
+    }
+
+    /// Ends what is raised; its group is removed later.
+    fn put_away(&mut self, id: &SessionId, session: Session) {
+        let group = session.kept.leave();
+        self.left.extend(group.map(|group| (id.clone(), group)));
     }
 
     fn next(&mut self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
@@ -217,6 +241,12 @@ impl At {
         let id = spec.session_id.clone();
         if self.sessions.contains_key(&id) {
             return Err(Refusal::conflict("it is raised already"));
+        }
+        // It would have the name of the new one.
+        if let Some(place) = self.left.iter().position(|(left, _)| *left == id)
+            && let Some((_, mut group)) = self.left.remove(place)
+        {
+            group.remove();
         }
         let Raised {
             kept,
@@ -370,12 +400,12 @@ impl At {
                     Status::Exited(code) => code,
                     Status::Signalled(signal) => 128 + signal,
                 };
-                // Whoever hears of it finds everything of it gone.
-                drop(session);
+                // Whoever hears of it finds everybody in it gone.
+                self.put_away(&id, session);
                 self.say(&Notice::Ended(id, status), None)
             }
             Some(Watched::Ending(id, session, next)) => {
-                drop(session);
+                self.put_away(&id, *session);
                 self.go_on(id, next)
             }
             Some(Watched::Errand(errand, waits)) => {
@@ -416,6 +446,13 @@ impl At {
     fn say(&self, notice: &Notice, report: Option<&OwnedFd>) -> io::Result<()> {
         let descriptors: Vec<_> = report.map(AsFd::as_fd).into_iter().collect();
         message::send(&self.socket, &serde_json::to_vec(notice)?, &descriptors)
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }
 

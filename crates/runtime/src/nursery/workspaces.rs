@@ -32,9 +32,17 @@ const LONGEST_DIFF: usize = 8 << 20;
 /// The most changes that are told.
 const MOST_CHANGES: usize = 10_000;
 
+/// Removes what was half made when somebody was killed.
+pub(super) fn sweep(root: &Path) -> Result<(), Refusal> {
+    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
+    sandboxes.sweep().map_err(refusal)
+}
+
 /// The session's workspace: the one it had, or a new one.
 pub(super) fn of(root: &Path, spec: &SessionSpec) -> Result<Sandbox, Refusal> {
     let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
+    // Looking for what was left takes as long as there are workspaces.
+    let sandboxes = sandboxes.unswept();
     if let Some(sandbox) = find(&sandboxes, &spec.session_id)? {
         return Ok(sandbox);
     }
