@@ -2,7 +2,7 @@
 //!
 //! Python's peer is the bare interpreter that does nothing, `python3 -c pass`, started by us; they take
 //! turns. Where it is called cold, no interpreter waits for the code: each execution is the first in a
-//! session that did not come from the pool. Where it is called warm, one does: there was an execution
+//! session that did not come from the pool, asked for as soon as that is there. Where it is called warm, one does: there was an execution
 //! before, and a pause after it. A shell is never started ahead; its peer is `bash -c true`.
 //!
 //! Sixteen clients at once have a session each, and each asks again as soon as it is answered.
@@ -90,7 +90,6 @@ fn round_trips(stage: &Stage, server: &Server, dir: &Path) -> Result<Vec<Row>, S
     let mut client = server.client()?;
     let cold: Attempt<'_> = Box::new(move |_| {
         let session = client.session("never")?;
-        pause(PAUSE);
         let took = round_trip(&mut client, &session, &handler())?;
         client.end(&session)?;
         Ok(took)

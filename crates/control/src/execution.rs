@@ -16,7 +16,7 @@ use sandbox_model::{
     AuditRecord, Execution, ExecutionEvent, ExecutionId, ExecutionResult, ExecutionStatus,
     Language, Session, SessionId,
 };
-use sandbox_runtime::{Course, LineError};
+use sandbox_runtime::{Course, LineError, Workspace};
 use sandbox_store::records::{
     Along, ExecutionFilter, ExecutionSummary, Note, Page, PageRequest, Report, Reported,
 };
@@ -105,8 +105,8 @@ impl Control {
         output: Output,
     ) -> Result<Submitted, ControlError> {
         new.check()?;
+        self.shared.live.foresee(session, new.language);
         let session = self.running_session(session).await?;
-        self.shared.live.foresee(&session, new.language);
         let execution = Execution {
             id: new_id(),
             session_id: session.id.clone(),
@@ -239,7 +239,8 @@ impl Control {
             timeout_seconds: execution.timeout_seconds,
             stream: printed.is_some(),
         };
-        let mut used = self.line(session).await?;
+        let expected = Some(execution.language);
+        let mut used = self.line_from(session, Workspace::Empty, expected).await?;
         let course = match used.line.begin(request.clone()).await {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {

@@ -61,6 +61,8 @@ pub(crate) struct Start {
     pub(crate) workspace: Workspace,
     /// Whose interpreter is to wait for the first code, if one is.
     pub(crate) warm: Option<Language>,
+    /// Whose code is likely to come at once.
+    pub(crate) expected: Option<Language>,
 }
 
 /// The use of a session: it stays raised as long as this is there.
@@ -109,10 +111,11 @@ impl Live {
     }
 
     /// Lets a session that is raised make ready for code in `language`, which is on its way: an interpreter
-    /// starts while the execution is written down.
-    pub(crate) fn foresee(&self, session: &Session, language: Language) {
+    /// starts while the execution is written down. One that has the workspace of another is not found, and
+    /// starts it later.
+    pub(crate) fn foresee(&self, session: &SessionId, language: Language) {
         let mut slots = self.lock();
-        let Some(counted) = slots.get_mut(&workspace_of(session)) else {
+        let Some(counted) = slots.get_mut(session) else {
             return;
         };
         // One waits for more of the same anyway.
@@ -196,6 +199,11 @@ impl Live {
         ends.for_each_concurrent(TOGETHER, |end| end).await;
     }
 
+    /// Is there memory for what may not be needed?
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.plenty() >= 1.0
+    }
+
     /// How much of the memory that should be left there is, from next to nothing to all of it.
     fn plenty(&self) -> f64 {
         match self.runtime.room() {
@@ -275,10 +283,12 @@ fn spec(session: &Session, start: Start) -> SessionSpec {
         image,
         workspace,
         warm,
+        expected,
     } = start;
     SessionSpec {
         image,
         warm,
+        expected,
         session_id: workspace_of(session),
         workspace,
         env_vars: session.env_vars.clone(),

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use sandbox_executor::Request;
 use sandbox_model::{Language, Session, Template, TemplateId};
-use sandbox_runtime::Workspace;
 use serde_json::json;
 
 use crate::control::Control;
@@ -41,7 +40,7 @@ impl Control {
         if template.pre_installed_packages.is_empty() || self.shared.packages.knows(template) {
             return Ok(());
         }
-        let used = self.line_from(session, Workspace::Empty).await?;
+        let used = self.line(session).await?;
         let request = Request {
             execution_id: new_id(),
             code: LOOK.to_owned(),

@@ -151,14 +151,16 @@ impl Control {
 
     /// The line to a session, which is raised if it is not.
     pub(crate) async fn line(&self, session: &Session) -> Result<Use, ControlError> {
-        self.line_from(session, Workspace::Empty).await
+        self.line_from(session, Workspace::Empty, None).await
     }
 
-    /// The same; where it has no workspace yet, it starts from `workspace`.
+    /// The same; where it has no workspace yet, it starts from `workspace`. Code in `expected` is likely to
+    /// come at once.
     pub(crate) async fn line_from(
         &self,
         session: &Session,
         workspace: Workspace,
+        expected: Option<Language>,
     ) -> Result<Use, ControlError> {
         // Raised here, one of another node would have an empty workspace.
         let node = &session.node_id;
@@ -172,6 +174,7 @@ impl Control {
             image: self.image_of(session).await?,
             workspace,
             warm: None,
+            expected: expected.filter(|_| self.shared.live.has_plenty()),
         };
         Ok(self.shared.live.line(session, start).await?)
     }
@@ -182,6 +185,7 @@ impl Control {
             image: self.image_of(session).await?,
             workspace: Workspace::Empty,
             warm: language_of(&session.template_id),
+            expected: None,
         };
         Ok(self.shared.live.line(session, start).await?)
     }
@@ -221,7 +225,7 @@ impl Control {
 
 /// What code for a template is most likely written in, by its name. A guess that is wrong costs nothing but
 /// an interpreter that waits in vain.
-fn language_of(template: &TemplateId) -> Option<Language> {
+pub(crate) fn language_of(template: &TemplateId) -> Option<Language> {
     let name = template.as_str();
     match (name.contains("python"), name.contains("node")) {
         (true, _) => Some(Language::Python),

@@ -188,6 +188,7 @@ fn settings(workspace: &Path) -> Settings {
         workspace: workspace.to_owned(),
         env: usual.map(|(name, value)| (name.into(), value)).into(),
         warm: None,
+        expected: None,
     }
 }
 

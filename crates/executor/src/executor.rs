@@ -39,6 +39,8 @@ pub struct Settings {
     pub env: Vec<(OsString, OsString)>,
     /// Whose interpreter is to wait for the first code, if one is.
     pub warm: Option<Language>,
+    /// Whose is to, but only for a moment.
+    pub expected: Option<Language>,
 }
 
 /// The longest environment, names and values together. It has to fit beside the code that is started with
@@ -57,6 +59,8 @@ pub struct Executor {
     lookout: Rc<Lookout>,
     ahead: RefCell<Option<Ready>>,
     warm: RefCell<Option<Warm>>,
+    /// What waits was started without anybody having asked for it.
+    is_guess: Cell<bool>,
     /// There was code that no interpreter can wait for.
     had_shell: Cell<bool>,
     running: RefCell<BTreeMap<ExecutionId, Rc<Notify>>>,
@@ -82,15 +86,18 @@ impl Executor {
             lookout: lookout.clone(),
             ahead: RefCell::default(),
             warm: RefCell::default(),
+            is_guess: Cell::default(),
             had_shell: Cell::default(),
             running: RefCell::default(),
             terminals: Rc::default(),
             doorways: Rc::default(),
         };
-        match executor.settings.warm {
+        let Settings { warm, expected, .. } = executor.settings;
+        match warm.or(expected) {
             Some(language) => executor.look_ahead(language),
             None => executor.prepare(),
         }
+        executor.is_guess.set(warm.is_none());
         tokio::task::spawn_local(async move { lookout.get_to_know().await });
         Ok(executor)
     }
@@ -242,8 +249,19 @@ impl Executor {
         Ok(Running { inner, ours })
     }
 
+    /// Gives up what was started because it was expected, if nothing came meanwhile.
+    pub fn expect_no_longer(&self) {
+        if self.is_guess.replace(false)
+            && let Some(warm) = self.warm.take()
+        {
+            warm.running.discard();
+            self.prepare();
+        }
+    }
+
     /// Makes ready what will likely be wanted next after code in `language`, if it is not.
     pub fn look_ahead(&self, language: Language) {
+        self.is_guess.set(false);
         match language::interpreter(language) {
             Some(command) => self.warm_up(language, command),
             None => self.had_shell.set(true),

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Mutex, Semaphore};
 
@@ -26,6 +27,13 @@ struct Desk {
     archiving: Arc<Semaphore>,
 }
 
+/// How long whoever asked has the processors for writing down what became of an execution, before the next
+/// one is made ready.
+const AFTERWARDS: Duration = Duration::from_millis(2);
+
+/// How long an interpreter that nobody asked for waits for code.
+const EXPECTED: Duration = Duration::from_secs(2);
+
 /// How many archives are written at once: each holds many descriptors.
 const MOST_ARCHIVES: usize = 4;
 
@@ -39,6 +47,11 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
         files: RefCell::new(files),
         removing: Mutex::default(),
         archiving: Arc::new(Semaphore::new(MOST_ARCHIVES)),
+    });
+    let expecting = desk.clone();
+    tokio::task::spawn_local(async move {
+        tokio::time::sleep(EXPECTED).await;
+        expecting.executor.expect_no_longer();
     });
     while let Some((Question { number, ask }, _)) = desk.link.receive().await? {
         let desk = desk.clone();
@@ -85,6 +98,7 @@ impl Desk {
         };
         let outcome = self.executor.execute_telling(&request, &tell).await;
         tell(Happening::Outcome(Box::new(outcome))).await;
+        tokio::time::sleep(AFTERWARDS).await;
         self.executor.look_ahead(request.language);
     }
 

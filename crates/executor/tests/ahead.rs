@@ -86,6 +86,35 @@ fn an_interpreter_waits_for_the_first_code_where_that_is_wanted() {
 }
 
 #[test]
+fn an_interpreter_that_is_only_expected_to_be_wanted_does_not_wait_for_long() {
+    let with = Settings {
+        expected: Some(Python),
+        ..settings()
+    };
+    let both = [Expecting::Code, Expecting::Nothing];
+    for come in both {
+        in_session_with(
+            with.clone(),
+            |_| (),
+            async |executor| {
+                if come == Expecting::Code {
+                    assert!(is_warm(executor).await);
+                }
+                executor.expect_no_longer();
+                // What waits after code was asked for, in a way.
+                assert_eq!(is_warm(executor).await, come == Expecting::Code);
+            },
+        );
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expecting {
+    Code,
+    Nothing,
+}
+
+#[test]
 fn where_both_are_used_a_shell_finds_its_walls_built_too() {
     in_session(async |executor| {
         run(executor, Shell, "true").await;

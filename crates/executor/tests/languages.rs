@@ -227,3 +227,78 @@ fn modules_in_the_workspace_can_be_imported() {
         assert_eq!(returned(&outcome), json!(6));
     });
 }
+
+#[test]
+fn what_python_does_at_its_end_is_done() {
+    let cases = [
+        (
+            "a file in a variable",
+            "kept = open('out', 'w')\nkept.write('here')",
+        ),
+        (
+            "one in a cycle",
+            "ring = [open('out', 'w')]\nring.append(ring)\nring[0].write('here')",
+        ),
+        (
+            "one that a module has",
+            "import os\nos.kept = open('out', 'w')\nos.kept.write('here')",
+        ),
+        (
+            "one that ends with something",
+            "import gzip, os\nwith open('out', 'w') as plain:\n    plain.write('here')\n\
+             os.kept = gzip.open('packed', 'w')\nos.kept.write(b'here')",
+        ),
+        (
+            "an object",
+            "class Last:\n    def __del__(self):\n        open('out', 'w').write('here')\nlast = Last()",
+        ),
+        (
+            "a function for the end",
+            "import atexit\n@atexit.register\ndef last():\n    open('out', 'w').write('here')",
+        ),
+        (
+            "a thread",
+            "import threading, time\ndef last():\n    time.sleep(0.2)\n    \
+             open('out', 'w').write('here')\nthreading.Thread(target=last).start()",
+        ),
+        (
+            "a library's buffer",
+            "import ctypes, os\nos.dup2(os.open('out', os.O_WRONLY | os.O_CREAT), 1)\n\
+             ctypes.CDLL(None).printf(b'here')",
+        ),
+    ];
+    in_session(async |executor| {
+        for (what, code) in cases {
+            for code in [
+                code.to_owned(),
+                format!("{code}\ndef handler(event):\n    pass"),
+            ] {
+                let outcome = run(executor, Python, &code).await;
+                assert_eq!(outcome.result.exit_code, 0, "{what}: {outcome:?}");
+                let check =
+                    "cat out; rm out; test ! -e packed || { gzip --test packed; rm packed; }";
+                let seen = run(executor, Shell, check).await;
+                assert_eq!(seen.result.stdout, "here", "{what}: {seen:?}");
+                assert_eq!(seen.result.stderr, "", "{what}");
+            }
+        }
+    });
+}
+
+#[test]
+fn what_python_cannot_end_well_is_told() {
+    in_session(async |executor| {
+        // Nothing can be written to it: the interpreter has a status for that.
+        let outcome = run(
+            executor,
+            Python,
+            "import sys\nsys.stdout = open('/dev/full', 'w')\nprint(1)",
+        )
+        .await;
+        assert_eq!(outcome.result.exit_code, 120, "{outcome:?}");
+        assert!(
+            outcome.result.stderr.contains("No space left"),
+            "{outcome:?}"
+        );
+    });
+}

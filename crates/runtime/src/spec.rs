@@ -29,6 +29,9 @@ pub struct SessionSpec {
     /// Whose interpreter is to wait for the first code, if one is.
     #[serde(default)]
     pub warm: Option<Language>,
+    /// Whose code is likely to come at once: its interpreter waits for that, but not for long.
+    #[serde(default)]
+    pub expected: Option<Language>,
 }
 
 impl SessionSpec {

@@ -14,6 +14,7 @@ use sandbox_store::Stored;
 use sandbox_store::records::{Along, Lease, Note};
 use serde_json::json;
 
+use super::language_of;
 use super::lifetime::{after, check_timeout};
 use super::network;
 use super::source::{self, Source};
@@ -250,7 +251,8 @@ impl Control {
             live.runtime().fork(copied, &workspace_of(session)).await?;
         }
         let workspace = self.workspace_from(&new.source)?;
-        let used = self.line_from(session, workspace).await?;
+        let expected = language_of(&session.template_id);
+        let used = self.line_from(session, workspace, expected).await?;
         self.check_packages(session, template).await?;
         source::fill(&used.line, &new.source).await?;
         Ok(used)

@@ -129,6 +129,7 @@ pub fn settings() -> Settings {
             ("LANG".into(), "C.UTF-8".into()),
         ],
         warm: None,
+        expected: None,
     }
 }
 

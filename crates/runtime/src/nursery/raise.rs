@@ -65,6 +65,7 @@ pub(super) fn raise(
         workspace: PathBuf::from(WORKSPACE),
         env: environment(spec, &reach),
         warm: spec.warm,
+        expected: spec.expected,
     };
     let policy = policy(root, &sandbox, &reach, system);
     let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {

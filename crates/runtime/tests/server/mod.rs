@@ -102,6 +102,7 @@ pub fn spec(letter: char) -> SessionSpec {
         },
         network: SessionNetwork::default(),
         warm: None,
+        expected: None,
     }
 }
 
