@@ -40,7 +40,7 @@ impl Stage {
     pub fn empty() -> Stage {
         // Not below /tmp, which is another one inside.
         let directory = tempfile::Builder::new()
-            .prefix("sandbox-cli.")
+            .prefix("sandbox-test-cli.")
             .tempdir_in("/var/tmp");
         let stage = Stage {
             directory: directory.unwrap(),
