@@ -154,7 +154,7 @@ shell\t''"
 complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s f -l file -d 'Read the code from this file' -r -F
 complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s e -l event -d 'What it is given, as JSON; @FILE reads it from there, @- from stdin' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -s t -l timeout -d 'How long it may take, 1 to 3600 seconds [30]' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l idempotency-key -d 'With --json or --detach, what makes this safe to send again; one is made up without it' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l idempotency-key -d 'What makes this safe to send again; one is made up without it' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
 complete -c sandbox -n "__fish_sandbox_using_subcommand exec" -l retry -d 'Run it again when it crashes, three times at most'
@@ -605,14 +605,22 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_sub
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -l json -d 'Print JSON: {"key_id", "name", "scope", "created_at", "revoked_at", "secret"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l cursor -d 'Where the page before this one ended, as it said' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
-complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}]}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}], "total", "next_cursor"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l cursor -d 'Where the page before this one ended, as it said' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
-complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}]}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}], "total", "next_cursor"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand key; and __fish_seen_subcommand_from revoke" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
@@ -632,14 +640,22 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_see
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -f -a "ls" -d 'List nodes, by name'
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -f -a "drain" -d 'Let a node take no new sessions; those it has go on'
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and not __fish_seen_subcommand_from list ls drain help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l cursor -d 'Where the page before this one ended, as it said' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
-complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"nodes": [node], "total"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l json -d 'Print JSON: {"nodes": [node], "total", "next_cursor"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l limit -d 'How many, 1 to 200 [50]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l offset -d 'How many to leave out first' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l cursor -d 'Where the page before this one ended, as it said' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l key-file -d 'The file that holds the API key [SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY]' -r -F
-complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"nodes": [node], "total"}'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -s a -l all -d 'All of them, page after page'
+complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON: {"nodes": [node], "total", "next_cursor"}'
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -l allow-plain-http -d 'Send the API key over plain http to another machine, too'
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand node; and __fish_seen_subcommand_from drain" -l server -d 'The server\'s address [SANDBOX_SERVER, http://127.0.0.1:8000]' -r

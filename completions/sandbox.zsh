@@ -171,7 +171,7 @@ _arguments "${_arguments_options[@]}" : \
 '--event=[What it is given, as JSON; @FILE reads it from there, @- from stdin]:JSON:_default' \
 '-t+[How long it may take, 1 to 3600 seconds \[30\]]:SECONDS:_default' \
 '--timeout=[How long it may take, 1 to 3600 seconds \[30\]]:SECONDS:_default' \
-'--idempotency-key=[With --json or --detach, what makes this safe to send again; one is made up without it]:KEY:_default' \
+'--idempotency-key=[What makes this safe to send again; one is made up without it]:KEY:_default' \
 '--server=[The server'\''s address \[SANDBOX_SERVER, http\://127.0.0.1\:8000\]]:URL:_default' \
 '--key-file=[The file that holds the API key \[SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY\]]:FILE:_files' \
 '--retry[Run it again when it crashes, three times at most]' \
@@ -1153,9 +1153,14 @@ admin\:"Everything"))' \
 ;;
 (list)
 _arguments "${_arguments_options[@]}" : \
+'--limit=[How many, 1 to 200 \[50\]]:NUMBER:_default' \
+'(--cursor)--offset=[How many to leave out first]:NUMBER:_default' \
+'--cursor=[Where the page before this one ended, as it said]:CURSOR:_default' \
 '--server=[The server'\''s address \[SANDBOX_SERVER, http\://127.0.0.1\:8000\]]:URL:_default' \
 '--key-file=[The file that holds the API key \[SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY\]]:FILE:_files' \
-'--json[Print JSON\: {"keys"\: \[{"key_id", "name", "scope", "created_at", "revoked_at"}\]}]' \
+'-a[All of them, page after page]' \
+'--all[All of them, page after page]' \
+'--json[Print JSON\: {"keys"\: \[{"key_id", "name", "scope", "created_at", "revoked_at"}\], "total", "next_cursor"}]' \
 '--allow-plain-http[Send the API key over plain http to another machine, too]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -1163,9 +1168,14 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (ls)
 _arguments "${_arguments_options[@]}" : \
+'--limit=[How many, 1 to 200 \[50\]]:NUMBER:_default' \
+'(--cursor)--offset=[How many to leave out first]:NUMBER:_default' \
+'--cursor=[Where the page before this one ended, as it said]:CURSOR:_default' \
 '--server=[The server'\''s address \[SANDBOX_SERVER, http\://127.0.0.1\:8000\]]:URL:_default' \
 '--key-file=[The file that holds the API key \[SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY\]]:FILE:_files' \
-'--json[Print JSON\: {"keys"\: \[{"key_id", "name", "scope", "created_at", "revoked_at"}\]}]' \
+'-a[All of them, page after page]' \
+'--all[All of them, page after page]' \
+'--json[Print JSON\: {"keys"\: \[{"key_id", "name", "scope", "created_at", "revoked_at"}\], "total", "next_cursor"}]' \
 '--allow-plain-http[Send the API key over plain http to another machine, too]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -1237,9 +1247,14 @@ _arguments "${_arguments_options[@]}" : \
         case $line[1] in
             (list)
 _arguments "${_arguments_options[@]}" : \
+'--limit=[How many, 1 to 200 \[50\]]:NUMBER:_default' \
+'(--cursor)--offset=[How many to leave out first]:NUMBER:_default' \
+'--cursor=[Where the page before this one ended, as it said]:CURSOR:_default' \
 '--server=[The server'\''s address \[SANDBOX_SERVER, http\://127.0.0.1\:8000\]]:URL:_default' \
 '--key-file=[The file that holds the API key \[SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY\]]:FILE:_files' \
-'--json[Print JSON\: {"nodes"\: \[node\], "total"}]' \
+'-a[All of them, page after page]' \
+'--all[All of them, page after page]' \
+'--json[Print JSON\: {"nodes"\: \[node\], "total", "next_cursor"}]' \
 '--allow-plain-http[Send the API key over plain http to another machine, too]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -1247,9 +1262,14 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (ls)
 _arguments "${_arguments_options[@]}" : \
+'--limit=[How many, 1 to 200 \[50\]]:NUMBER:_default' \
+'(--cursor)--offset=[How many to leave out first]:NUMBER:_default' \
+'--cursor=[Where the page before this one ended, as it said]:CURSOR:_default' \
 '--server=[The server'\''s address \[SANDBOX_SERVER, http\://127.0.0.1\:8000\]]:URL:_default' \
 '--key-file=[The file that holds the API key \[SANDBOX_API_KEY_FILE, or the key itself in SANDBOX_API_KEY\]]:FILE:_files' \
-'--json[Print JSON\: {"nodes"\: \[node\], "total"}]' \
+'-a[All of them, page after page]' \
+'--all[All of them, page after page]' \
+'--json[Print JSON\: {"nodes"\: \[node\], "total", "next_cursor"}]' \
 '--allow-plain-http[Send the API key over plain http to another machine, too]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \

@@ -74,12 +74,14 @@ as_both! {
     fn sockets_within_the_sandbox_work(user) {
         let fixture = Fixture::new(user);
         fixture.create(&[]);
-        let script = "import os, socket\n\
-            for address in ['\\0inside-%d' % os.getpid(), 'inside.sock']:\n\
+        // The network is the host's, and so are its abstract names: a number of the sandbox's own is everybody's.
+        let name = abstract_name(&format!("inside-{user:?}"));
+        let script = "import socket, sys\n\
+            for address in ['\\0' + sys.argv[1], 'inside.sock']:\n\
             \u{20}server = socket.socket(socket.AF_UNIX); server.bind(address); server.listen()\n\
             \u{20}client = socket.socket(socket.AF_UNIX); client.connect(address)\n\
             \u{20}server.accept()[0].send(b'ok'); print(client.recv(2).decode())\n";
-        let outcome = fixture.ok(["run", sandbox_tests::BOX, "python3", "-c", script]);
+        let outcome = fixture.ok(["run", sandbox_tests::BOX, "python3", "-c", script, &name]);
         assert_eq!(outcome.out(), "ok\nok\n", "{outcome}");
     }
 

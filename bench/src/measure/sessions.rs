@@ -20,6 +20,9 @@ const ROUNDS: usize = 100;
 /// How long the pool has to be filled again.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// How long a new session expects code, and has an interpreter waiting for it, and some more.
+const EXPECTING: Duration = Duration::from_secs(3);
+
 /// How long it may take to be filled at all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -85,7 +88,7 @@ fn create(client: &mut Client, pool: &str) -> Result<Duration, StageError> {
 fn executor(server: &Server, client: &mut Client) -> Result<Row, StageError> {
     let before = server.executors();
     let session = client.session("never")?;
-    pause(PAUSE);
+    pause(EXPECTING);
     let raised = server.executors().into_iter();
     let own: Vec<_> = raised.filter(|process| !before.contains(process)).collect();
     let weight = Weight::of(own.into_iter().flat_map(|process| process.tree()));

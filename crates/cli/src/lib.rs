@@ -27,6 +27,7 @@ mod progress;
 mod promotion;
 mod prompt;
 mod quick;
+mod quoting;
 mod reading;
 mod record;
 mod refusals;

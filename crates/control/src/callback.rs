@@ -1,23 +1,27 @@
 //! What an executor that is reached over a network reports of itself.
 //!
 //! Its reports may come twice, late, or out of order. The first result of an execution is kept; the same
-//! again is no news, and another one is refused. Who may report is the door's affair.
+//! again is no news, and another one is refused. That one ran out of time or crashed may be told before its result,
+//! which is then the first that says the same. Who may report is the door's affair.
 
 use jiff::Timestamp;
-use sandbox_executor::Outcome;
+use sandbox_executor::{Ending, Outcome};
 use sandbox_model::execution::Artifact;
+use sandbox_model::report::MOST_ARTIFACTS;
 use sandbox_model::{
     Execution, ExecutionEvent, ExecutionId, ExecutionStatus, Session, SessionEvent, SessionId,
     SessionStatus,
 };
 use sandbox_store::StoreError;
-use sandbox_store::records::{Report, Reported};
-use serde_json::{Value, json};
+use sandbox_store::records::{Added, Report, Reported};
+use serde_json::json;
 
+use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::ControlError;
 use crate::live::workspace_of;
-use crate::outcome::{artifact, digest_of, ended};
+use crate::outcome::{artifact, confirmed, digest_of, ended, first_digest_of};
+use crate::session::check_path;
 
 /// A container that came up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +44,11 @@ pub enum News {
 }
 
 impl Control {
+    /// Whose execution it is, for whoever asks who may report of it; nobody's where there is none.
+    pub async fn session_of(&self, id: &ExecutionId) -> Result<Option<SessionId>, ControlError> {
+        Ok(self.shared.records.session_of(id).await?)
+    }
+
     /// A session's container came up.
     pub async fn container_ready(
         &self,
@@ -55,15 +64,19 @@ impl Control {
         let with = |session: &mut Session| {
             session.container_id = Some(ready.container_id.clone());
             session.executor_url = Some(ready.executor_url.clone());
-            session.started_at = Some(ready.ready_at);
+            // By a clock that nobody here has set.
+            let since = ready.ready_at.min(Timestamp::now());
+            session.started_at = Some(since.max(session.created_at));
         };
         self.change(id, SessionEvent::Ready, with).await?;
         Ok(News::First)
     }
 
-    /// A session's container ended: well if its status is 0.
+    /// A session's container ended: well if its status is 0. The session ends with it, as it does when somebody
+    /// ends it.
     pub async fn container_exited(
         &self,
+        caller: &Caller,
         id: &SessionId,
         exit_code: i32,
         reason: &str,
@@ -71,15 +84,20 @@ impl Control {
         if self.session(id).await?.status.is_over() {
             return Ok(News::Again);
         }
+        let reason = format!("its container exited with status {exit_code} ({reason})");
         let with = |session: &mut Session| {
             if exit_code != 0 {
-                let text = format!("its container exited with status {exit_code} ({reason})");
-                session.error = Some(text);
+                session.error = Some(reason.clone());
             }
         };
-        let exited = self
-            .change(id, SessionEvent::Exited(exit_code), with)
-            .await?;
+        let event = SessionEvent::Exited(exit_code);
+        let exited = match self.change(id, event, with).await {
+            Ok(session) => session,
+            Err(ControlError::Conflict { .. }) if self.session(id).await?.status.is_over() => {
+                return Ok(News::Again);
+            }
+            Err(error) => return Err(error),
+        };
         for summary in self.shared.records.live_executions(id).await? {
             if let Some(execution) = self.shared.records.execution(&summary.value.id).await? {
                 self.crash(execution, "its container exited").await;
@@ -87,6 +105,10 @@ impl Control {
         }
         // What this server has of it ends, too.
         self.shared.live.end(&workspace_of(&exited)).await?;
+        self.keep_files(id);
+        let detail = json!({ "reason": reason });
+        self.audit(caller, "session.end", id.as_str(), detail).await;
+        metrics::counter!("sandbox_sessions_deleted_total").increment(1);
         Ok(News::First)
     }
 
@@ -108,17 +130,48 @@ impl Control {
         }
     }
 
-    /// An execution goes on.
+    /// An execution ended so; what it printed is still to come. Where its result is there already, that is no news.
+    pub async fn execution_ended(
+        &self,
+        id: &ExecutionId,
+        ending: Ending,
+        error: Option<String>,
+    ) -> Result<News, ControlError> {
+        let outcome = Outcome {
+            ending,
+            error,
+            ..Outcome::lost(id.clone(), String::new())
+        };
+        loop {
+            let stored = self.stored_execution(id).await?;
+            if confirmed(&stored.value, &outcome).is_some() {
+                return Ok(News::Again);
+            }
+            let Some(new) = ended(&stored.value, &outcome) else {
+                return Err(ControlError::conflict(
+                    format!("execution {id} is {}", stored.value.status),
+                    "report nothing more of it",
+                ));
+            };
+            match self.shared.records.update_execution(&stored, &new).await {
+                Ok(kept) => {
+                    self.tell_end(&kept.value).await;
+                    return Ok(News::First);
+                }
+                Err(StoreError::Stale { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// An execution goes on, and says so of its progress, as JSON text.
     pub async fn execution_heartbeat(
         &self,
         id: &ExecutionId,
-        progress: Option<&Value>,
+        progress: Option<&str>,
     ) -> Result<(), ControlError> {
-        let progress = progress.map(Value::to_string);
-        let beat = self
-            .shared
-            .records
-            .heartbeat(id, Timestamp::now(), progress.as_deref());
+        let records = &self.shared.records;
+        let beat = records.heartbeat(id, Timestamp::now(), progress);
         if beat.await? {
             return Ok(());
         }
@@ -129,13 +182,32 @@ impl Control {
         ))
     }
 
-    /// An execution made files.
+    /// An execution made files. Once its result is there they stay as they are.
     pub async fn execution_artifacts(
         &self,
         id: &ExecutionId,
         artifacts: &[Artifact],
-    ) -> Result<Vec<Artifact>, ControlError> {
-        Ok(self.shared.records.add_artifacts(id, artifacts).await?)
+    ) -> Result<News, ControlError> {
+        artifacts
+            .iter()
+            .try_for_each(|artifact| check_artifact_path(&artifact.path))?;
+        let records = &self.shared.records;
+        let added = records.add_artifacts(id, artifacts, MOST_ARTIFACTS).await?;
+        match added {
+            Added::New(_) => Ok(News::First),
+            Added::Known(_) => Ok(News::Again),
+            Added::Late => Err(ControlError::conflict(
+                format!("execution {id} has its result, and other files"),
+                "report files before the result",
+            )),
+            Added::TooMany => Err(ControlError::invalid(
+                "artifacts",
+                format!(
+                    "has more than {MOST_ARTIFACTS} files, with those that were reported before"
+                ),
+                "report the first ones",
+            )),
+        }
     }
 
     /// An execution is over.
@@ -154,24 +226,30 @@ impl Control {
         let id = &outcome.execution_id;
         loop {
             let stored = self.stored_execution(id).await?;
-            let known = self.shared.records.reported(id, &digest).await?;
-            let reported = match (known, ended(&stored.value, outcome)) {
+            let known = self.known(outcome, &digest).await?;
+            let new = ended(&stored.value, outcome).or_else(|| confirmed(&stored.value, outcome));
+            let reported = match (known, new) {
                 (Some(known), _) => known,
-                (None, Some(ended)) => {
-                    match self.shared.records.finish(&stored, &ended, &report).await {
+                (None, Some(new)) => {
+                    match self.shared.records.finish(&stored, &new, &report).await {
                         Ok(reported) => reported,
                         Err(StoreError::Stale { .. }) => continue,
                         Err(error) => return Err(error.into()),
                     }
                 }
-                (None, None) => Reported::Different,
+                (None, None) => {
+                    return Err(ControlError::conflict(
+                        format!(
+                            "execution {id} is {}, not as this result says",
+                            stored.value.status
+                        ),
+                        "how it was first told to have ended stands",
+                    ));
+                }
             };
             return match reported {
                 Reported::First(kept) => {
-                    let status = kept.value.status;
-                    let detail = json!({ "execution_id": id, "status": status });
-                    self.notice(&kept.value.session_id, "execution", detail)
-                        .await;
+                    self.tell_end(&kept.value).await;
                     Ok(News::First)
                 }
                 Reported::Same => Ok(News::Again),
@@ -182,6 +260,46 @@ impl Control {
             };
         }
     }
+
+    /// Tells who watches its session that an execution is over.
+    async fn tell_end(&self, execution: &Execution) {
+        let detail = json!({ "execution_id": execution.id, "status": execution.status });
+        self.notice(&execution.session_id, "execution", detail)
+            .await;
+    }
+
+    /// Whether there is a report already, and whether it is this one.
+    async fn known(
+        &self,
+        outcome: &Outcome,
+        digest: &str,
+    ) -> Result<Option<Reported>, ControlError> {
+        let records = &self.shared.records;
+        let known = records.reported(&outcome.execution_id, digest).await?;
+        if known != Some(Reported::Different) {
+            return Ok(known);
+        }
+        // A server before this one may have kept it.
+        let digest = first_digest_of(outcome);
+        Ok(records.reported(&outcome.execution_id, &digest).await?)
+    }
+}
+
+/// A path as executors report them: that of a file in the workspace, written in one way only, and not hidden.
+fn check_artifact_path(path: &str) -> Result<(), ControlError> {
+    check_path(path)?;
+    let plain = |part: &str| !part.is_empty() && !part.starts_with('.');
+    match path.split('/').all(plain) {
+        true => Ok(()),
+        false => Err(ControlError::invalid(
+            "path",
+            format!(
+                "'{}' has a part that begins with a dot or is empty",
+                path.escape_debug()
+            ),
+            "report what is at plain paths in the workspace",
+        )),
+    }
 }
 
 fn after(execution: &Execution, event: ExecutionEvent) -> Result<ExecutionStatus, ControlError> {
@@ -189,4 +307,38 @@ fn after(execution: &Execution, event: ExecutionEvent) -> Result<ExecutionStatus
         let problem = format!("execution {}: {refusal}", execution.id);
         ControlError::conflict(problem, "report nothing more of it")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn artifacts_are_at_plain_paths_in_the_workspace() {
+        let longest = "x".repeat(4096);
+        for path in ["a", "out/plot.png", "a b/\u{e9}", "a..b/c.", &longest] {
+            assert!(check_artifact_path(path).is_ok(), "{path}");
+        }
+        let longer = "x".repeat(4097);
+        for path in [
+            "",
+            "/",
+            "/etc/passwd",
+            "..",
+            "../a",
+            "a/../b",
+            "a/..",
+            ".",
+            "./a",
+            "a/./b",
+            ".hidden",
+            "a/.hidden/b",
+            "a//b",
+            "a/",
+            "a\0b",
+            &longer,
+        ] {
+            assert!(check_artifact_path(path).is_err(), "{path}");
+        }
+    }
 }

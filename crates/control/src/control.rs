@@ -93,9 +93,11 @@ impl Control {
                 background: std::sync::Mutex::default(),
             }),
         };
+        let there = control.shared.live.runtime().workspaces().await?;
         control.seed_templates().await?;
         control.recover().await?;
         control.say_here().await?;
+        control.in_background(control.clone().clear_strays(there));
         control.in_background(control.clone().look_after_nodes());
         control.in_background(control.clone().fill_pool());
         control.in_background(control.clone().reap());

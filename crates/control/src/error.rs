@@ -264,7 +264,7 @@ impl From<LineError> for ControlError {
 }
 
 /// An error with what caused it, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

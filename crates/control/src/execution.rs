@@ -14,7 +14,7 @@ use sandbox_executor::{Happening, Outcome, Request, Stream};
 use sandbox_model::execution::{Artifact, retry_after_seconds};
 use sandbox_model::{
     AuditRecord, Execution, ExecutionEvent, ExecutionId, ExecutionResult, ExecutionStatus,
-    Language, Session, SessionId,
+    Language, Session, SessionId, SessionStatus,
 };
 use sandbox_runtime::{Course, LineError, Workspace};
 use sandbox_store::records::{
@@ -23,6 +23,7 @@ use sandbox_store::records::{
 use sandbox_store::{StoreError, Stored};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+use tracing::Instrument;
 
 use crate::audit::audit_record;
 use crate::caller::Caller;
@@ -38,8 +39,17 @@ const TIMEOUTS: std::ops::RangeInclusive<u32> = 1..=3600;
 const MOST_CODE_BYTES: usize = 100 << 10;
 const MOST_EVENT_BYTES: usize = 1 << 20;
 
+/// How deep an event may be nested. Whoever reads it on its way takes 127 levels, of which a few are around it.
+const MOST_EVENT_DEPTH: usize = 100;
+
 /// How long an execution runs before it is written down that it does.
 const MOMENT: Duration = Duration::from_millis(100);
+
+/// How long an executor may be silent: it says every five seconds that an execution goes on.
+pub(crate) const SILENCE: Duration = Duration::from_secs(15);
+
+/// How long an execution that is being ended has before its executor is told again.
+const INSISTENCE: Duration = Duration::from_millis(100);
 
 /// How long to wait before what the database did not take is offered again.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -73,6 +83,9 @@ pub struct Finished {
 /// Told when an execution is over.
 pub(crate) type Over = watch::Receiver<Option<Arc<Finished>>>;
 
+/// Whoever tells that.
+type Done = watch::Sender<Option<Arc<Finished>>>;
+
 /// What an execution prints, as it comes. There is at most what is kept of it.
 type Printing = mpsc::UnboundedSender<(Stream, Vec<u8>)>;
 
@@ -92,7 +105,7 @@ pub struct Submitted {
     pub execution: Execution,
     /// What it prints, as it comes, if that is wanted. Ends with the execution.
     pub output: Option<mpsc::UnboundedReceiver<(Stream, Vec<u8>)>>,
-    over: Over,
+    pub(crate) over: Over,
 }
 
 impl Control {
@@ -146,7 +159,6 @@ impl Control {
         audit: Option<&AuditRecord>,
         output: Output,
     ) -> Result<Submitted, ControlError> {
-        let (done, over) = watch::channel(None);
         let (printing, printed) = match output {
             Output::Kept => (None, None),
             Output::Streamed => {
@@ -154,6 +166,7 @@ impl Control {
                 (Some(printing), Some(printed))
             }
         };
+        let (done, over) = watch::channel(None);
         let place = self.shared.underway.enter(&execution.id, over.clone())?;
         let along = Along {
             notice: None,
@@ -172,20 +185,34 @@ impl Control {
             output: printed,
             over,
         };
+        self.set_going(session, stored, done, printing);
+        Ok(submitted)
+    }
+
+    /// Sees an execution through that is kept and counted as under way, beside whoever asked for it.
+    fn set_going(
+        &self,
+        session: Session,
+        stored: Stored<Execution>,
+        done: Done,
+        printing: Option<Printing>,
+    ) {
         let control = self.clone();
-        tokio::spawn(async move {
+        let id = stored.value.id.clone();
+        let going = async move {
             let finished = control.see_through(&session, stored, printing).await;
             let again = finished
                 .as_ref()
                 .and_then(|finished| again(&finished.execution));
             // Nobody may be waiting.
             let _ = done.send(finished.map(Arc::new));
-            control.shared.underway.leave(&place);
+            // Before this one is counted out, for which a server that ends waits.
             if let Some((wait, execution)) = again {
-                control.retry(session.id, wait, execution);
+                control.retry(session.id, wait, execution).await;
             }
-        });
-        Ok(submitted)
+            control.shared.underway.leave(&id);
+        };
+        tokio::spawn(going.instrument(tracing::Span::current()));
     }
 
     /// From handing it over to keeping what became of it. None when that cannot be kept any more.
@@ -241,20 +268,22 @@ impl Control {
         };
         let expected = Some(execution.language);
         let mut used = self.line_from(session, Workspace::Empty, expected).await?;
-        let course = match used.line.begin(request.clone()).await {
+        let workspace = workspace_of(session);
+        let course = match self
+            .heard(&workspace, used.line.begin(request.clone()))
+            .await
+        {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
-                drop(used);
-                self.shared.live.end(&workspace_of(session)).await?;
                 used = self.line(session).await?;
-                used.line.begin(request).await
+                self.heard(&workspace, used.line.begin(request)).await
             }
             course => course,
         };
         let course = course?;
         let now = *begun.insert(Timestamp::now());
         let id = stored.value.id.clone();
-        let mut hearing = std::pin::pin!(self.hear(&id, course, printed));
+        let mut hearing = std::pin::pin!(self.hear(&id, &workspace, course, printed));
         // What is over in a moment is written down once, as over.
         if let Ok(outcome) = tokio::time::timeout(MOMENT, &mut hearing).await {
             return Ok(outcome?);
@@ -263,15 +292,38 @@ impl Control {
         Ok(outcome?)
     }
 
+    /// Waits for an executor's next word. One that says nothing for too long, though it does not stand still,
+    /// is given up: it is ended, so that nothing is done twice where it is to be done again.
+    async fn heard<T>(
+        &self,
+        workspace: &SessionId,
+        word: impl Future<Output = Result<T, LineError>>,
+    ) -> Result<T, LineError> {
+        let mut word = std::pin::pin!(word);
+        loop {
+            match tokio::time::timeout(SILENCE, &mut word).await {
+                Ok(word) => return word,
+                Err(_) if self.shared.live.stood_still(workspace, SILENCE) => {}
+                Err(_) => break,
+            }
+        }
+        if let Err(error) = self.shared.live.end(workspace).await {
+            tracing::warn!(session = %workspace, %error, "cannot end the silent executor of session {workspace}");
+        }
+        Err(LineError::Silent(SILENCE))
+    }
+
     /// Hears what an execution says until its end.
     async fn hear(
         &self,
         id: &ExecutionId,
+        workspace: &SessionId,
         mut course: Course,
         printed: Option<Printing>,
     ) -> Result<Outcome, LineError> {
-        while let Some(happening) = course.next().await {
-            match happening? {
+        loop {
+            let next = async { course.next().await.unwrap_or(Err(LineError::Cut)) };
+            match self.heard(workspace, next).await? {
                 Happening::Output { stream, bytes } => {
                     let printed = printed.as_ref();
                     // Whoever listened may have gone.
@@ -281,7 +333,6 @@ impl Control {
                 Happening::Outcome(outcome) => return Ok(*outcome),
             }
         }
-        Err(LineError::Cut)
     }
 
     async fn beat(&self, id: &ExecutionId, progress: Option<&str>) {
@@ -386,23 +437,62 @@ impl Control {
         }
     }
 
-    /// Runs a crashed execution again, as a new one, after a while.
-    fn retry(&self, session: SessionId, wait: Duration, execution: Execution) {
-        let control = self.clone();
-        let parent = execution.parent_execution_id.clone();
-        // Boxed, because what it begins may be retried in turn.
-        let begun: Pin<Box<dyn Future<Output = Result<Submitted, ControlError>> + Send>> =
-            Box::pin(async move {
-                tokio::time::sleep(wait).await;
-                let session = control.running_session(&session).await?;
-                control.begin(session, execution, None, Output::Kept).await
-            });
-        tokio::spawn(async move {
-            // A session that ended meanwhile runs nothing again.
-            if let Err(error) = begun.await {
-                tracing::info!(execution = ?parent, %error, "a crashed execution is not run again");
+    /// Has a crashed execution run again after a while, as a new one. That one is kept when this returns: a
+    /// server that ends meanwhile leaves it to the next. Boxed, because it may be run again in turn.
+    fn retry(
+        &self,
+        session: SessionId,
+        wait: Duration,
+        execution: Execution,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            let (done, over) = watch::channel(None);
+            let (id, parent) = (&execution.id, &execution.parent_execution_id);
+            let place = self.shared.underway.enter(id, over);
+            let detail = json!({ "parent_execution_id": parent });
+            let audit = audit_record(&Caller::nobody(), "execution.retry", id.as_str(), detail);
+            let along = Along {
+                notice: None,
+                audit: Some(&audit),
+            };
+            let records = &self.shared.records;
+            match (
+                records.insert_execution_along(&execution, &along).await,
+                place,
+            ) {
+                (Ok(stored), Ok(_)) => {
+                    let control = self.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(wait).await;
+                        control.go_on(&session, stored, done).await;
+                    });
+                }
+                // Nothing new is begun here any more.
+                (Ok(_), Err(_)) => {}
+                (Err(error), place) => {
+                    tracing::warn!(execution = ?parent, %error, "a crashed execution is not run again");
+                    if let Ok(place) = place {
+                        self.shared.underway.leave(&place);
+                    }
+                }
             }
-        });
+        })
+    }
+
+    /// Sets an execution going that waited, if its session still can run it.
+    async fn go_on(&self, session: &SessionId, stored: Stored<Execution>, done: Done) {
+        match self.running_session(session).await {
+            Ok(session) => self.set_going(session, stored, done, None),
+            Err(error) => {
+                let id = stored.value.id.clone();
+                let reason = format!("it was not run again: {}", chain(&error));
+                let finished = self
+                    .keep(stored, None, Outcome::lost(id.clone(), reason))
+                    .await;
+                let _ = done.send(finished.map(Arc::new));
+                self.shared.underway.leave(&id);
+            }
+        }
     }
 
     /// The execution of that name.
@@ -464,13 +554,34 @@ impl Control {
             ));
         }
         let session = self.session(&execution.session_id).await?;
-        let over = self.shared.underway.find(id);
-        let used = self.line(&session).await?;
-        used.line.ask(Ask::Cancel(id.clone())).await?;
+        if session.status == SessionStatus::Paused {
+            return Err(ControlError::conflict(
+                format!(
+                    "session {} is paused: nothing can be ended in it",
+                    session.id
+                ),
+                "resume it first, or end it",
+            ));
+        }
         self.audit(caller, "execution.cancel", id.as_str(), json!({}))
             .await;
-        if let Some(over) = over {
-            wait(over).await;
+        let Some(over) = self.shared.underway.find(id) else {
+            let used = self.line(&session).await?;
+            used.line.ask(Ask::Cancel(id.clone())).await?;
+            return self.execution(id).await;
+        };
+        let mut over = std::pin::pin!(wait(over));
+        // What runs in a session that has ended is being ended.
+        while !self.session(&session.id).await?.status.is_over() {
+            let used = self.line(&session).await?;
+            // An executor that does not know it yet is about to; one that is gone takes it along.
+            match used.line.ask(Ask::Cancel(id.clone())).await {
+                Ok(_) | Err(LineError::Cut | LineError::Unreachable(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if tokio::time::timeout(INSISTENCE, &mut over).await.is_ok() {
+                break;
+            }
         }
         self.execution(id).await
     }
@@ -488,7 +599,7 @@ impl Control {
         };
         // What another node lost is not run here: its files are there.
         match self.elsewhere(&session).await {
-            Ok(None) => self.retry(session, wait, execution),
+            Ok(None) => self.retry(session, wait, execution).await,
             _ => {
                 tracing::info!(execution = %id, "execution {id} is not run again: its node is lost")
             }
@@ -533,6 +644,14 @@ impl NewExecution {
                 "upload it as a file",
             ));
         }
+        if is_deeper(&self.event, MOST_EVENT_DEPTH) {
+            let problem = format!("is nested deeper than {MOST_EVENT_DEPTH} levels");
+            return Err(ControlError::invalid(
+                "event",
+                problem,
+                "upload it as a file",
+            ));
+        }
         if !TIMEOUTS.contains(&self.timeout_seconds) {
             let (least, most) = (TIMEOUTS.start(), TIMEOUTS.end());
             let problem = format!(
@@ -546,6 +665,16 @@ impl NewExecution {
             ));
         }
         Ok(())
+    }
+}
+
+/// Are there more than so many arrays and objects in each other?
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let is_inside = |inner| is_deeper(inner, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(is_inside),
+        Value::Object(entries) => levels == 0 || entries.values().any(is_inside),
+        _ => false,
     }
 }
 

@@ -13,6 +13,7 @@ use sandbox_executor::listing::Page;
 use sandbox_executor::protocol::{Answer, Ask, RefusalKind};
 use sandbox_model::{Session, SessionId};
 use sandbox_runtime::LineError;
+use sandbox_store::ObjectsError;
 use sandbox_store::objects::ObjectKey;
 use serde_json::json;
 
@@ -140,26 +141,32 @@ impl Control {
         }
     }
 
-    /// A link by which anybody can read a file for an hour; the file is copied into the object store for it.
+    /// A link by which anybody can read a file for an hour; the file is copied into the object store for it. None
+    /// where that has something else in its place: what was copied when other things had these names.
     pub async fn link_file(
         &self,
         id: &SessionId,
         path: &str,
-        opened: Opened,
+        opened: &Opened,
         disposition: &str,
-    ) -> Result<String, ControlError> {
+    ) -> Result<Option<String>, ControlError> {
         let session = self.session(id).await?;
         let key = key(&session, path)?;
         let objects = &self.shared.objects;
-        objects.put_copy(&key, opened.file).await?;
+        let file = opened.file.try_clone();
+        let file = file.map_err(|error| ControlError::failed("hand out the file", error))?;
+        match objects.put_copy(&key, file).await {
+            Ok(_) => {}
+            Err(ObjectsError::InTheWay { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
         // What was put while everything was removed would stay for ever.
         if let Err(error) = self.with_workspace(id).await {
             objects.delete(&key).await?;
             return Err(error);
         }
-        Ok(objects
-            .presign_get(&key, LINK_LIFE, Some(disposition))
-            .await?)
+        let link = objects.presign_get(&key, LINK_LIFE, Some(disposition));
+        Ok(Some(link.await?))
     }
 
     /// The session and its line, if it has files and `path` may be one of them.
@@ -171,12 +178,18 @@ impl Control {
     /// The session and its line, if it has files.
     async fn use_files(&self, id: &SessionId) -> Result<(Session, Use), ControlError> {
         let session = self.with_workspace(id).await?;
-        self.unfrozen(&session)?;
         if !session.status.is_over() {
             self.shared.activity.note(id);
         }
-        let used = self.line(&session).await?;
+        let used = self.line_to_files(&session).await?;
         Ok((session, used))
+    }
+
+    /// The line to whoever has a session's files.
+    pub(crate) async fn line_to_files(&self, session: &Session) -> Result<Use, ControlError> {
+        let holder = self.holder(session.clone()).await?;
+        self.unfrozen(&holder)?;
+        self.line(&holder).await
     }
 
     fn unfrozen(&self, session: &Session) -> Result<(), ControlError> {

@@ -59,9 +59,11 @@ impl Control {
 
     async fn copy_files(&self, id: &SessionId) -> Result<(), ControlError> {
         let session = self.session(id).await?;
-        let used = self.line(&session).await?;
+        let used = self.line_to_files(&session).await?;
         let mut directories = vec![String::new()];
         let mut copied = 0;
+        // A file with holes in it can be far longer than what is in it.
+        let mut left = session.resources.disk.0;
         while let Some(directory) = directories.pop() {
             let mut after = None;
             loop {
@@ -78,7 +80,7 @@ impl Control {
                     match entry.kind {
                         Kind::Directory => directories.push(path),
                         Kind::File if copied < MOST_FILES => {
-                            self.copy_file(&session, &used, &path).await?;
+                            left = self.copy_file(&session, &used, &path, left).await?;
                             copied += 1;
                         }
                         Kind::File => {
@@ -97,29 +99,36 @@ impl Control {
         Ok(())
     }
 
+    /// Copies a file, if it is not longer than what is `left`: what is left then.
     async fn copy_file(
         &self,
         session: &Session,
         used: &Use,
         path: &str,
-    ) -> Result<(), ControlError> {
-        let file = match used.line.ask(Ask::Read(path.into())).await {
-            Ok((Answer::File(_), Some(file))) => file,
+        left: u64,
+    ) -> Result<u64, ControlError> {
+        let (file, size) = match used.line.ask(Ask::Read(path.into())).await {
+            Ok((Answer::File(size), Some(file))) => (file, size),
             // Its name is not text, or it is not what it was a moment ago: there is nothing to be had by it.
-            Err(LineError::Refused(_)) => return Ok(()),
+            Err(LineError::Refused(_)) => return Ok(left),
             Ok(_) => return Err(LineError::Nonsense.into()),
             Err(error) => return Err(error.into()),
         };
         // A name that is too long for an object is one that nobody can ask for there.
         let Ok(key) = key(session, path) else {
-            return Ok(());
+            return Ok(left);
+        };
+        let Some(rest) = left.checked_sub(size) else {
+            let id = &session.id;
+            tracing::warn!(session = %id, size, "a file of session {id} is not kept: all of them are longer than its disk");
+            return Ok(left);
         };
         let content = content_of(file);
         self.shared
             .objects
             .put_stream(&key, content, u64::MAX)
             .await?;
-        Ok(())
+        Ok(rest)
     }
 
     /// A link to what was kept of a file whose session ended on a node that is away; none when the session is

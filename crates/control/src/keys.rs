@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
 use sandbox_model::{ApiKey, KeyId, Scope};
+use sandbox_store::records::{Page, PageRequest};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -77,9 +78,9 @@ impl Control {
         Ok(self.shared.records.key_by_hash(&hash(secret)).await?)
     }
 
-    /// Every key, newest first.
-    pub async fn keys(&self) -> Result<Vec<ApiKey>, ControlError> {
-        Ok(self.shared.records.keys().await?)
+    /// Keys, newest first.
+    pub async fn keys(&self, page: &PageRequest) -> Result<Page<ApiKey>, ControlError> {
+        Ok(self.shared.records.keys(page).await?)
     }
 
     /// Makes a key open nothing from now on.

@@ -29,9 +29,14 @@ pub(crate) struct Live {
 }
 
 /// A session's line, where it is raised. Locked while it is raised or ended, so that it is never both.
-#[derive(Debug, Default)]
-struct Slot {
-    line: tokio::sync::Mutex<Option<Raised>>,
+type Slot = tokio::sync::Mutex<Option<Held>>;
+
+/// What is raised, and for whom: sessions of one agent have the same workspace, one after the other, but not the
+/// same environment, network or limits.
+#[derive(Debug)]
+struct Held {
+    whose: SessionId,
+    raised: Raised,
 }
 
 /// A slot, and how it is used. There is one for each session that is raised or has users.
@@ -42,6 +47,17 @@ struct Counted {
     last: Instant,
     /// For which code it was last told to make ready.
     foreseen: Option<Language>,
+    stillness: Stillness,
+}
+
+/// Whether a session stands still: nothing is heard of it then.
+#[derive(Debug, Default)]
+struct Stillness {
+    frozen: bool,
+    /// So many copies of it are being made.
+    copies: usize,
+    /// When it last did.
+    until: Option<Instant>,
 }
 
 /// Somebody's place at a session: counted out when it is dropped.
@@ -94,20 +110,41 @@ impl Live {
         start: Start,
     ) -> Result<Use, RuntimeError> {
         let place = self.enter(&workspace_of(session));
-        let slot = place.slot.clone();
-        let mut line = slot.line.lock().await;
-        let raised = match line.take() {
-            Some(raised) => raised,
-            None => self.runtime.raise(spec(session, start)).await?,
-        };
-        let used = Use {
-            line: raised.line.clone(),
-            limits_enforced: raised.limits_enforced,
-            walls: raised.walls.clone(),
-            _place: place,
-        };
-        *line = Some(raised);
-        Ok(used)
+        let mut line = place.slot.clone().lock_owned().await;
+        if let Some(held) = line.as_ref().filter(|held| held.does_for(session)) {
+            return Ok(held.used(place));
+        }
+        let (runtime, whose) = (self.runtime.clone(), session.id.clone());
+        let spec = spec(session, start);
+        // Seen through when whoever asked goes away: what is raised must be known here.
+        let raising = tokio::spawn(async move {
+            let cut = line.take();
+            let raised = async {
+                if cut.is_some() {
+                    runtime.end(&spec.session_id).await?;
+                }
+                runtime.raise(spec).await
+            };
+            match raised.await {
+                Ok(raised) => {
+                    place.stillness(|stillness| stillness.frozen = false);
+                    Ok(line.insert(Held { whose, raised }).used(place))
+                }
+                Err(error) => {
+                    // Before the place is given up, which looks at it.
+                    drop(line);
+                    Err(error)
+                }
+            }
+        });
+        raising.await.map_err(|_| RuntimeError::Gone)?
+    }
+
+    /// For which session a workspace is raised, if it is.
+    pub(crate) async fn whose(self: &Arc<Live>, workspace: &SessionId) -> Option<SessionId> {
+        let place = self.enter(workspace);
+        let line = place.slot.lock().await;
+        line.as_ref().map(|held| held.whose.clone())
     }
 
     /// Lets a session that is raised make ready for code in `language`, which is on its way: an interpreter
@@ -122,10 +159,10 @@ impl Live {
         if language == Language::Shell || counted.foreseen == Some(language) {
             return;
         }
-        let Ok(raised) = counted.slot.line.try_lock() else {
+        let Ok(held) = counted.slot.try_lock() else {
             return;
         };
-        if let Some(line) = raised.as_ref().map(|raised| raised.line.clone()) {
+        if let Some(line) = held.as_ref().map(|held| held.raised.line.clone()) {
             counted.foreseen = Some(language);
             tokio::spawn(async move { line.ask(Ask::Foresee(language)).await });
         }
@@ -135,7 +172,7 @@ impl Live {
     /// has it raised again.
     pub(crate) async fn end(self: &Arc<Live>, workspace: &SessionId) -> Result<(), RuntimeError> {
         let place = self.enter(workspace);
-        let mut line = place.slot.line.lock().await;
+        let mut line = place.slot.lock().await;
         // It is cut afterwards: an executor that is left alone ends, and would be told of as having ended by
         // itself.
         let _cut = line.take();
@@ -148,7 +185,7 @@ impl Live {
         workspace: &SessionId,
     ) -> Result<(), RuntimeError> {
         let place = self.enter(workspace);
-        let mut line = place.slot.line.lock().await;
+        let mut line = place.slot.lock().await;
         let _cut = line.take();
         self.runtime.discard(workspace).await
     }
@@ -157,22 +194,46 @@ impl Live {
     pub(crate) async fn freeze(self: &Arc<Live>, session: &Session) -> Result<(), RuntimeError> {
         let workspace = workspace_of(session);
         let place = self.enter(&workspace);
-        let line = place.slot.line.lock().await;
-        match line.as_ref() {
-            Some(_) => self.runtime.freeze(&workspace).await,
-            None => Ok(()),
+        let line = place.slot.lock().await;
+        if line.as_ref().is_some_and(Held::is_up) {
+            self.runtime.freeze(&workspace).await?;
+            place.stillness(|stillness| stillness.frozen = true);
         }
+        Ok(())
     }
 
     /// Lets it go on.
     pub(crate) async fn thaw(self: &Arc<Live>, session: &Session) -> Result<(), RuntimeError> {
         let workspace = workspace_of(session);
         let place = self.enter(&workspace);
-        let line = place.slot.line.lock().await;
-        match line.as_ref() {
-            Some(_) => self.runtime.thaw(&workspace).await,
-            None => Ok(()),
+        let line = place.slot.lock().await;
+        if line.as_ref().is_some_and(Held::is_up) {
+            self.runtime.thaw(&workspace).await?;
+            place.stillness(|stillness| stillness.frozen = false);
         }
+        Ok(())
+    }
+
+    /// Makes the workspace `to` a copy of `from`, which stands still meanwhile.
+    pub(crate) async fn fork(
+        self: &Arc<Live>,
+        from: &SessionId,
+        to: &SessionId,
+    ) -> Result<(), RuntimeError> {
+        let copying = Copying::of(self.enter(from));
+        let forked = self.runtime.fork(from, to).await;
+        drop(copying);
+        forked
+    }
+
+    /// Did a session stand still at some time within the last `span`?
+    pub(crate) fn stood_still(&self, workspace: &SessionId, span: Duration) -> bool {
+        let slots = self.lock();
+        let stillness = slots.get(workspace).map(|counted| &counted.stillness);
+        stillness.is_some_and(|it| {
+            let lately = it.until.is_some_and(|until| until.elapsed() < span);
+            it.frozen || it.copies > 0 || lately
+        })
     }
 
     /// Ends the processes of every session that nobody used for `idle`, or for less where memory is short.
@@ -180,17 +241,34 @@ impl Live {
         let idle = idle.mul_f64(self.plenty());
         let unused = self.unused().into_iter();
         let due = unused.filter(|(_, last)| last.elapsed() >= idle);
-        self.end_these(due.map(|(id, _)| id)).await;
+        let ends = due.map(|(id, _)| async move { self.end_unused(&id).await });
+        let ends = futures_util::stream::iter(ends);
+        ends.for_each_concurrent(TOGETHER, |end| end).await;
+    }
+
+    /// Ends the processes in a workspace, unless somebody uses it again.
+    async fn end_unused(self: &Arc<Live>, workspace: &SessionId) {
+        let place = self.enter(workspace);
+        let mut line = place.slot.lock().await;
+        // Whoever has its line is counted; whoever comes now waits, and has it raised again.
+        if self.users(workspace) > 1 {
+            return;
+        }
+        let _cut = line.take();
+        if let Err(error) = self.runtime.end(workspace).await {
+            tracing::warn!(session = %workspace, %error, "cannot end the processes of session {workspace}");
+        }
+    }
+
+    fn users(&self, workspace: &SessionId) -> usize {
+        let slots = self.lock();
+        slots.get(workspace).map_or(0, |counted| counted.users)
     }
 
     /// Ends the processes of every session.
     pub(crate) async fn end_all(self: &Arc<Live>) {
         let all: Vec<_> = self.lock().keys().cloned().collect();
-        self.end_these(all).await;
-    }
-
-    async fn end_these(self: &Arc<Live>, ids: impl IntoIterator<Item = SessionId>) {
-        let ends = ids.into_iter().map(|id| async move {
+        let ends = all.into_iter().map(|id| async move {
             if let Err(error) = self.end(&id).await {
                 tracing::warn!(session = %id, %error, "cannot end the processes of session {id}");
             }
@@ -235,6 +313,7 @@ impl Live {
             users: 0,
             last: Instant::now(),
             foreseen: None,
+            stillness: Stillness::default(),
         });
         counted.users += 1;
         Place {
@@ -250,6 +329,51 @@ impl Live {
     }
 }
 
+impl Held {
+    fn is_up(&self) -> bool {
+        !self.raised.line.is_cut()
+    }
+
+    /// Of a session that is over nothing is wanted but its files, and those are there whoever it is.
+    fn does_for(&self, session: &Session) -> bool {
+        self.is_up() && (self.whose == session.id || session.status.is_over())
+    }
+
+    fn used(&self, place: Place) -> Use {
+        Use {
+            line: self.raised.line.clone(),
+            limits_enforced: self.raised.limits_enforced,
+            walls: self.raised.walls.clone(),
+            _place: place,
+        }
+    }
+}
+
+impl Place {
+    fn stillness(&self, change: impl FnOnce(&mut Stillness)) {
+        if let Some(counted) = self.live.lock().get_mut(&self.session) {
+            change(&mut counted.stillness);
+            counted.stillness.until = Some(Instant::now());
+        }
+    }
+}
+
+/// A copy of a session that is being made; counted out when it is dropped.
+struct Copying(Place);
+
+impl Copying {
+    fn of(place: Place) -> Copying {
+        place.stillness(|stillness| stillness.copies += 1);
+        Copying(place)
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        self.0.stillness(|stillness| stillness.copies -= 1);
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut slots = self.live.lock();
@@ -259,11 +383,7 @@ impl Drop for Place {
         counted.users -= 1;
         counted.last = Instant::now();
         // One that is not raised is not worth remembering. Nobody holds the lock: there are no users.
-        let is_down = counted
-            .slot
-            .line
-            .try_lock()
-            .is_ok_and(|line| line.is_none());
+        let is_down = counted.slot.try_lock().is_ok_and(|line| line.is_none());
         if counted.users == 0 && is_down {
             slots.remove(&self.session);
         }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use sandbox_model::{Node, NodeId, NodeStatus, SessionId};
 use sandbox_store::StoreError;
+use sandbox_store::records::{Page, PageRequest};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -33,10 +34,14 @@ pub struct Elsewhere {
 }
 
 impl Control {
-    /// Every node, by name.
-    pub async fn nodes(&self) -> Result<Vec<Node>, ControlError> {
-        let nodes = self.shared.records.nodes().await?;
-        Ok(nodes.into_iter().map(|stored| stored.value).collect())
+    /// Nodes, by name.
+    pub async fn nodes(&self, page: &PageRequest) -> Result<Page<Node>, ControlError> {
+        let page = self.shared.records.node_page(page).await?;
+        Ok(Page {
+            items: page.items.into_iter().map(|stored| stored.value).collect(),
+            total: page.total,
+            next: page.next,
+        })
     }
 
     /// The node of that name.
@@ -142,7 +147,9 @@ impl Control {
     pub(crate) async fn say_here(&self) -> Result<Timestamp, ControlError> {
         let id = &self.shared.settings.node_id;
         let known = self.shared.records.node(id).await?;
-        let is_draining = known.is_some_and(|known| known.value.status == NodeStatus::Draining);
+        let is_draining = known
+            .as_ref()
+            .is_some_and(|known| known.value.status == NodeStatus::Draining);
         self.shared
             .is_draining
             .store(is_draining, Ordering::Relaxed);
@@ -153,21 +160,30 @@ impl Control {
         let now = self.shared.records.now().await?;
         let mut node = self.this_node(status)?;
         node.last_heartbeat_at = now;
-        self.shared.records.upsert_node(&node).await?;
+        match known {
+            // Somebody who drains it meanwhile is heard the next time.
+            Some(known) => match self.shared.records.update_node(&known, &node).await {
+                Ok(_) | Err(StoreError::Stale { .. }) => {}
+                Err(error) => return Err(error.into()),
+            },
+            None => {
+                self.shared.records.upsert_node(&node).await?;
+            }
+        }
         Ok(now)
     }
 
     /// Looks for nodes that have not said for too long that they are there.
     async fn miss_silent(&self, now: Timestamp) -> Result<(), ControlError> {
         let id = &self.shared.settings.node_id;
-        let nodes = self.nodes().await?;
+        let nodes = self.shared.records.nodes().await?;
         let silent = now.checked_sub(SILENCE).unwrap_or(Timestamp::MIN);
         let is_lost = |node: &&Node| {
             node.id != *id
                 && matches!(node.status, NodeStatus::Online | NodeStatus::Draining)
                 && node.last_heartbeat_at < silent
         };
-        for node in nodes.iter().filter(is_lost) {
+        for node in nodes.iter().map(|stored| &stored.value).filter(is_lost) {
             self.lose(node).await?;
         }
         Ok(())

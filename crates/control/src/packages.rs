@@ -68,7 +68,12 @@ impl Control {
             ),
             _ => format!("cannot look for the packages of template {}", template.id),
         };
-        self.shared.live.discard(&workspace_of(session)).await?;
+        let workspace = workspace_of(session);
+        match workspace == session.id {
+            true => self.shared.live.discard(&workspace).await?,
+            // What its agent's sessions before it wrote stays.
+            false => self.shared.live.end(&workspace).await?,
+        }
         Err(ControlError::invalid(
             "template_id",
             problem,

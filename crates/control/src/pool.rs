@@ -23,8 +23,16 @@ use crate::session::{NewSession, Source};
 /// What of the pool is on this server.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    held: Mutex<HashMap<SessionId, Use>>,
+    held: Mutex<HashMap<SessionId, Waiting>>,
     wanted: Notify,
+}
+
+/// A session that waits for whoever asks.
+#[derive(Debug)]
+struct Waiting {
+    used: Use,
+    /// When the template that it was made from was last changed.
+    made_from: Timestamp,
 }
 
 /// Whether a session is to come from the pool.
@@ -51,18 +59,25 @@ impl Control {
             return Ok(None);
         }
         let claimed = match does(session, new, template) {
-            true => self.claim_entry(&template.id).await?,
+            true => self.claim_entry(template).await?,
             false => None,
         };
         let hit = if claimed.is_some() { "hit" } else { "miss" };
         metrics::counter!("sandbox_pool_claims_total", "outcome" => hit).increment(1);
         match claimed {
             Some((id, used)) => {
-                let env = session.env_vars.clone();
-                used.line.ask(Ask::Configure { env }).await?;
                 session.workspace_path = format!("workspace/{id}");
                 session.id = id;
+                let env = session.env_vars.clone();
+                used.line.ask(Ask::Configure { env }).await?;
                 Ok(Some(used))
+            }
+            None if new.pool == PoolChoice::Require && !does(session, new, template) => {
+                Err(ControlError::invalid(
+                    "pool",
+                    "no session of the pool is like this",
+                    "leave resources, network, mode and source out, or ask with pool=prefer",
+                ))
             }
             None if new.pool == PoolChoice::Require => Err(ControlError::Exhausted {
                 problem: format!(
@@ -77,22 +92,23 @@ impl Control {
 
     async fn claim_entry(
         &self,
-        template: &TemplateId,
+        template: &Template,
     ) -> Result<Option<(SessionId, Use)>, ControlError> {
         let node = &self.shared.settings.node_id;
         while let Some(entry) = self
             .shared
             .records
-            .claim_from_pool(template, Some(node))
+            .claim_from_pool(&template.id, Some(node))
             .await?
         {
-            self.shared.pool.wanted.notify_one();
+            self.shared.pool.look_again();
             let Ok(id) = entry.container_id.parse::<SessionId>() else {
                 continue;
             };
             // One that is not held was left by a server before this one; its executor must answer.
-            let used = self.shared.pool.lock().remove(&id);
-            if let Some(used) = used
+            let waiting = self.shared.pool.lock().remove(&id);
+            if let Some(Waiting { used, made_from }) = waiting
+                && made_from == template.updated_at
                 && used.line.ask(Ask::Ping).await.is_ok()
             {
                 return Ok(Some((id, used)));
@@ -143,9 +159,19 @@ impl Control {
 
     async fn add_entry(&self, template: &Template) -> Result<(), ControlError> {
         let session = self.draft_of(template);
-        let used = self.warm_line(&session).await?;
-        self.check_packages(&session, template).await?;
-        used.line.ask(Ask::Ping).await?;
+        let raised = async {
+            let used = self.warm_line(&session).await?;
+            self.check_packages(&session, template).await?;
+            used.line.ask(Ask::Ping).await?;
+            Ok::<_, ControlError>(used)
+        };
+        let used = match raised.await {
+            Ok(used) => used,
+            Err(error) => {
+                self.shared.live.discard(&session.id).await?;
+                return Err(error);
+            }
+        };
         let entry = PoolEntry {
             id: PoolEntryId::random(random::numbers()),
             template_id: template.id.clone(),
@@ -155,15 +181,24 @@ impl Control {
             workspace_path: session.workspace_path.clone(),
             created_at: Timestamp::now(),
         };
-        self.shared.pool.lock().insert(session.id.clone(), used);
-        self.shared.records.add_to_pool(&entry).await?;
+        let waiting = Waiting {
+            used,
+            made_from: template.updated_at,
+        };
+        self.shared.pool.lock().insert(session.id.clone(), waiting);
+        if let Err(error) = self.shared.records.add_to_pool(&entry).await {
+            self.drop_waiting(&session.id).await?;
+            return Err(error.into());
+        }
         Ok(())
     }
 
     /// Removes entries that were made before their template was changed.
     async fn drop_outdated(&self, template: &Template) -> Result<(), ControlError> {
         for entry in self.mine(&template.id).await? {
-            if entry.created_at < template.updated_at {
+            let id = entry.container_id.parse().ok();
+            let made_from = id.and_then(|id| self.shared.pool.made_from(&id));
+            if made_from != Some(template.updated_at) {
                 self.drop_entry(&entry).await?;
             }
         }
@@ -191,16 +226,34 @@ impl Control {
         if !self.shared.records.remove_from_pool(&entry.id).await? {
             return Ok(());
         }
-        if let Ok(id) = entry.container_id.parse::<SessionId>() {
-            drop(self.shared.pool.lock().remove(&id));
-            self.shared.live.discard(&id).await?;
+        match entry.container_id.parse() {
+            Ok(id) => self.drop_waiting(&id).await,
+            Err(_) => Ok(()),
         }
-        Ok(())
+    }
+
+    async fn drop_waiting(&self, id: &SessionId) -> Result<(), ControlError> {
+        drop(self.shared.pool.lock().remove(id));
+        Ok(self.shared.live.discard(id).await?)
     }
 }
 
 impl Pool {
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Use>> {
+    /// Somebody took from it, or changed what it is made from.
+    pub(crate) fn look_again(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Does this one wait here for whoever asks?
+    pub(crate) fn holds(&self, id: &SessionId) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    fn made_from(&self, id: &SessionId) -> Option<Timestamp> {
+        self.lock().get(id).map(|waiting| waiting.made_from)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Waiting>> {
         // Nothing that is done under it can panic half-way.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use jiff::Timestamp;
 use sandbox_model::{Session, SessionEvent, SessionId, SessionMode, SessionStatus};
 use sandbox_store::Stored;
@@ -14,13 +15,12 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::ControlError;
+use crate::execution::SILENCE;
 use crate::live::workspace_of;
 
-/// How many sessions are ended at a time.
+/// How many sessions to end are looked for at a time, and how many are ended at a time.
 const BATCH: u64 = 200;
-
-/// How long an execution may be silent.
-const SILENCE: Duration = Duration::from_secs(15);
+const TOGETHER: usize = 8;
 
 /// How long a request may be sent again without being done again.
 const REPEATABLE: Duration = Duration::from_secs(24 * 3600);
@@ -57,28 +57,43 @@ impl Control {
         let node = &settings.node_id;
         if settings.expire {
             let now = Timestamp::now();
-            let expired = records.sessions_expired_before(now, node, BATCH).await?;
-            self.end_all(expired, SessionEvent::Expired, "it expired")
-                .await;
+            loop {
+                let expired = records.sessions_expired_before(now, node, BATCH).await?;
+                let found = expired.len();
+                let ended = self.end_all(expired, SessionEvent::Expired, "it expired");
+                if is_last(found, ended.await) {
+                    break;
+                }
+            }
         }
         if let Some(idle) = settings.idle_timeout {
             let since = before_now(idle);
-            let mut idle = records.sessions_idle_since(since, node, BATCH).await?;
-            for used in self.used_all_the_same(&idle).await? {
-                idle.retain(|stored| stored.value.id != used);
+            loop {
+                let mut idle = records.sessions_idle_since(since, node, BATCH).await?;
+                let found = idle.len();
+                for used in self.used_all_the_same(&idle).await? {
+                    idle.retain(|stored| stored.value.id != used);
+                }
+                // What is used all the same is written down as that, and not found again.
+                self.flush_activity().await;
+                let reason = "it was idle for too long";
+                let ended = self.end_all(idle, SessionEvent::Idle, reason);
+                if is_last(found, ended.await) {
+                    break;
+                }
             }
-            self.end_all(idle, SessionEvent::Idle, "it was idle for too long")
-                .await;
         }
         if let Some(age) = settings.max_lifetime {
             let born = before_now(age);
-            let old = records.sessions_older_than(born, node, BATCH).await?;
-            self.end_all(
-                old,
-                SessionEvent::Outlived,
-                "it reached the age that no session may pass",
-            )
-            .await;
+            loop {
+                let old = records.sessions_older_than(born, node, BATCH).await?;
+                let found = old.len();
+                let reason = "it reached the age that no session may pass";
+                let ended = self.end_all(old, SessionEvent::Outlived, reason);
+                if is_last(found, ended.await) {
+                    break;
+                }
+            }
         }
         self.crash_silent().await?;
         self.clean().await
@@ -130,34 +145,44 @@ impl Control {
         let forgotten = before_now(REPEATABLE);
         records.forget_requests_before(forgotten).await?;
         let long_ago = before_now(settings.retention);
-        let ended = records
-            .sessions_to_clean(long_ago, &settings.node_id, None, BATCH)
-            .await?;
-        for ended in ended {
-            let id = &ended.id;
-            self.cleaning().insert(id.clone());
-            let removed = async {
-                let session = self.session(id).await?;
-                // Another session of the same agent may have it now, but must not get it meanwhile.
-                let turn = self.take_turn(&session).await?;
-                let removed = self.remove_workspace(&session).await;
-                self.end_turn(turn).await;
-                removed
+        let mut after = None;
+        loop {
+            let ended = records
+                .sessions_to_clean(long_ago, &settings.node_id, after.as_ref(), BATCH)
+                .await?;
+            for ended in &ended {
+                self.clean_one(&ended.id).await;
+            }
+            // From there on: what could not be removed stays in nobody's way.
+            after = match u64::try_from(ended.len()) {
+                Ok(BATCH..) => ended.into_iter().next_back(),
+                _ => return Ok(()),
             };
-            let removed = removed.await;
-            self.cleaning().remove(id);
-            match removed {
-                Ok(()) => {
-                    let caller = Caller::nobody();
-                    self.audit(&caller, "session.clean", id.as_str(), json!({}))
-                        .await;
-                }
-                Err(error) => {
-                    tracing::warn!(session = %id, %error, "cannot remove the workspace of session {id}");
-                }
+        }
+    }
+
+    async fn clean_one(&self, id: &SessionId) {
+        self.cleaning().insert(id.clone());
+        let removed = async {
+            let session = self.session(id).await?;
+            // Another session of the same agent may have it now, but must not get it meanwhile.
+            let turn = self.take_turn(&session).await?;
+            let removed = self.remove_workspace(&session).await;
+            self.end_turn(turn).await;
+            removed
+        };
+        let removed = removed.await;
+        self.cleaning().remove(id);
+        match removed {
+            Ok(()) => {
+                let caller = Caller::nobody();
+                self.audit(&caller, "session.clean", id.as_str(), json!({}))
+                    .await;
+            }
+            Err(error) => {
+                tracing::warn!(session = %id, %error, "cannot remove the workspace of session {id}");
             }
         }
-        Ok(())
     }
 
     /// Does a later session use the workspace of this one?
@@ -185,22 +210,42 @@ impl Control {
         }))
     }
 
-    async fn end_all(&self, sessions: Vec<Stored<Session>>, event: SessionEvent, reason: &str) {
-        for Stored { value: session, .. } in sessions {
+    /// Ends these, some at a time. Says how many it ended.
+    async fn end_all(
+        &self,
+        sessions: Vec<Stored<Session>>,
+        event: SessionEvent,
+        reason: &str,
+    ) -> usize {
+        let due = sessions.into_iter().map(|stored| stored.value);
+        let due = due.filter(|session| {
             let is_used_again =
                 event == SessionEvent::Idle && self.shared.activity.latest(&session.id).is_some();
-            if session.status.after(event).is_err() || is_used_again {
-                continue;
-            }
+            session.status.after(event).is_ok() && !is_used_again
+        });
+        let ends = due.map(|session| async move {
             let id = &session.id;
             match self.end_session(&Caller::nobody(), id, event, reason).await {
-                Ok(_) => tracing::info!(session = %id, reason, "session {id} ended: {reason}"),
+                Ok(_) => {
+                    tracing::info!(session = %id, reason, "session {id} ended: {reason}");
+                    1
+                }
                 Err(error) => {
                     tracing::warn!(session = %id, %error, "cannot end session {id}, of which {reason}");
+                    0
                 }
             }
-        }
+        });
+        let ends = futures_util::stream::iter(ends.collect::<Vec<_>>());
+        ends.buffer_unordered(TOGETHER)
+            .fold(0, async |ended, one| ended + one)
+            .await
     }
+}
+
+/// Is there nothing more to find, or nothing to be gained by it now?
+fn is_last(found: usize, ended: usize) -> bool {
+    found < BATCH as usize || ended == 0
 }
 
 fn before_now(duration: Duration) -> Timestamp {

@@ -4,7 +4,7 @@
 //! sessions are in their workspaces and go on. A session that was being made when the server ended is not
 //! there, and failed.
 
-use sandbox_model::{NodeId, Session, SessionEvent, SessionStatus};
+use sandbox_model::{NodeId, Session, SessionEvent, SessionId, SessionStatus};
 use sandbox_runtime::Ended;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -28,6 +28,46 @@ impl Control {
         }
         self.crash_all_on(node, "interrupted: the server ended while it ran")
             .await
+    }
+
+    /// Removes workspaces that no session has, of those that were there when this server started: somebody was
+    /// killed before their sessions were written down. One that something was written to stays: it may belong to
+    /// a session of another database.
+    pub(crate) async fn clear_strays(self, there: Vec<SessionId>) {
+        let runtime = self.shared.live.runtime();
+        let mut kept = 0;
+        for id in there {
+            match self.shared.records.session(&id).await {
+                Ok(None) => {}
+                Ok(Some(_)) => continue,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot look for workspaces that no session has");
+                    return;
+                }
+            }
+            let cleared = match runtime.changes(&id).await {
+                Ok(changes) if changes.total == 0 => self.shared.live.discard(&id).await,
+                Ok(_) => {
+                    kept += 1;
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            match cleared {
+                Ok(()) => {
+                    tracing::info!(session = %id, "removed workspace {id}, which no session has")
+                }
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "cannot remove workspace {id}, which no session has");
+                }
+            }
+        }
+        if kept > 0 {
+            tracing::warn!(
+                workspaces = kept,
+                "{kept} workspaces with files in them belong to no session of this database"
+            );
+        }
     }
 
     /// Writes down of every execution that was under way on a node that it is lost.
@@ -56,12 +96,14 @@ impl Control {
     /// the session; what ran in them is told as crashed by whoever waited for it.
     pub(crate) async fn watch_ends(self, mut ended: mpsc::UnboundedReceiver<Ended>) {
         while let Some(Ended { session, status }) = ended.recv().await {
+            // Known by its workspace, which it may have from another session. Its line is cut, and whoever asks
+            // next has it raised again; it may have been already.
+            let session = self.shared.live.whose(&session).await.unwrap_or(session);
             tracing::warn!(%session, status, "the processes of session {session} ended by themselves");
-            if let Err(error) = self.shared.live.end(&session).await {
-                tracing::warn!(%session, %error, "cannot clear away session {session}");
+            if !self.shared.pool.holds(&session) {
+                self.notice(&session, "executor_ended", json!({ "exit_status": status }))
+                    .await;
             }
-            self.notice(&session, "executor_ended", json!({ "exit_status": status }))
-                .await;
         }
         // Nobody is left who could tell.
         self.shared.lost.notify_one();

@@ -20,7 +20,7 @@ use crate::control::Control;
 use crate::error::{ControlError, Kind};
 use crate::live::{Start, Use, workspace_of};
 
-pub use creation::{Asked, NewSession};
+pub use creation::{Asked, NewSession, check_agent_id};
 pub use source::Source;
 pub(crate) use source::check_path;
 
@@ -73,11 +73,12 @@ impl Control {
             Err(error) => return Err(error),
         };
         // From here on nothing new starts in it; what runs is ended, and written down by whoever waits for it.
-        self.shared.live.end(&workspace_of(&ended)).await?;
+        let stopped = self.shared.live.end(&workspace_of(&ended)).await;
         self.keep_files(id);
         let detail = json!({ "reason": reason });
         self.audit(caller, "session.end", id.as_str(), detail).await;
         metrics::counter!("sandbox_sessions_deleted_total").increment(1);
+        stopped?;
         Ok(true)
     }
 
@@ -171,7 +172,7 @@ impl Control {
             });
         }
         let start = Start {
-            image: self.image_of(session).await?,
+            image: image_of(session)?,
             workspace,
             warm: None,
             expected: expected.filter(|_| self.shared.live.has_plenty()),
@@ -182,31 +183,12 @@ impl Control {
     /// The same, with the interpreter that its template is for waiting in it.
     pub(crate) async fn warm_line(&self, session: &Session) -> Result<Use, ControlError> {
         let start = Start {
-            image: self.image_of(session).await?,
+            image: image_of(session)?,
             workspace: Workspace::Empty,
             warm: language_of(&session.template_id),
             expected: None,
         };
         Ok(self.shared.live.line(session, start).await?)
-    }
-
-    /// What a session finds around it: what its template says now. One whose template is gone is over, and
-    /// only its files are of interest.
-    async fn image_of(&self, session: &Session) -> Result<Image, ControlError> {
-        let image = match self.template(&session.template_id).await {
-            Ok(template) => template.image,
-            Err(ControlError::NotFound { .. }) => return Ok(Image::Host),
-            Err(error) => return Err(error),
-        };
-        match image.starts_with('/') {
-            true => Ok(Image::Directory(PathBuf::from(image))),
-            false if image == "host" => Ok(Image::Host),
-            false => Err(ControlError::invalid(
-                "template_id",
-                format!("its image '{image}' is not one that the local runtime has"),
-                "use `host`, or unpack the image and name its directory",
-            )),
-        }
     }
 
     /// The session, if code can run in it now.
@@ -222,6 +204,33 @@ impl Control {
         Err(ControlError::conflict(problem, solution))
     }
 }
+
+/// What a session finds around it. Of one that is over only its files are of interest, and they are there without
+/// its image.
+pub(crate) fn image_of(session: &Session) -> Result<Image, ControlError> {
+    let image = session.image.as_deref().unwrap_or(HOST);
+    if session.status.is_over() || image == HOST {
+        return Ok(Image::Host);
+    }
+    let refused = |problem: &str, solution: &str| {
+        let problem = format!("its image '{image}' {problem}");
+        Err(ControlError::invalid("template_id", problem, solution))
+    };
+    match PathBuf::from(image) {
+        image if !image.is_absolute() => refused(
+            "is not one that the local runtime has",
+            "use `host`, or unpack the image and name its directory",
+        ),
+        image if !image.is_dir() => refused(
+            "is not a directory on this host",
+            "unpack it there, or give the template another image",
+        ),
+        image => Ok(Image::Directory(image)),
+    }
+}
+
+/// The image that is this machine's own system.
+const HOST: &str = "host";
 
 /// What code for a template is most likely written in, by its name. A guess that is wrong costs nothing but
 /// an interpreter that waits in vain.

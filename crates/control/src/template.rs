@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, Kind};
+use crate::session::Asked;
 
 /// How long a template that was looked up is believed.
 const FRESH: Duration = Duration::from_secs(60);
@@ -45,7 +46,7 @@ pub struct TemplateParts {
 pub struct Patch {
     pub name: Option<String>,
     pub image: Option<String>,
-    pub default_resources: Option<Resources>,
+    pub default_resources: Asked,
     pub pre_installed_packages: Option<Vec<String>>,
     pub security_context: Option<SecurityContext>,
     pub is_active: Option<bool>,
@@ -126,6 +127,7 @@ impl Control {
             match self.shared.records.update_template(&found, &new).await {
                 Ok(stored) => {
                     self.shared.templates.forget(id);
+                    self.shared.pool.look_again();
                     self.audit(caller, "template.update", id.as_str(), json!({}))
                         .await;
                     return Ok(stored.value);
@@ -169,7 +171,7 @@ impl Patch {
         Template {
             name: self.name.unwrap_or(old.name),
             image: self.image.unwrap_or(old.image),
-            default_resources: self.default_resources.unwrap_or(old.default_resources),
+            default_resources: self.default_resources.over(&old.default_resources),
             pre_installed_packages: self
                 .pre_installed_packages
                 .unwrap_or(old.pre_installed_packages),

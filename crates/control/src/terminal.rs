@@ -23,7 +23,7 @@ use crate::activity::Presence;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::ControlError;
-use crate::live::{Use, workspace_of};
+use crate::live::Use;
 
 /// How large either side of a terminal may be.
 const SIDES: std::ops::RangeInclusive<u16> = 1..=1000;
@@ -176,8 +176,6 @@ impl Control {
         let opened = match used.line.open_terminal(opening.clone()).await {
             // It was ended for not being used, at this very moment.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
-                drop(used);
-                self.shared.live.end(&workspace_of(session)).await?;
                 used = self.line(session).await?;
                 used.line.open_terminal(opening).await
             }

@@ -13,6 +13,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use sandbox_model::RequestId;
+use serde_json::Value;
 use tokio::net::TcpStream;
 
 use crate::content::Content;
@@ -171,7 +172,8 @@ impl ControlPlane {
     }
 }
 
-/// What a status means. What is not said by the control plane itself, but on the way to it, passes.
+/// What a status means. What is not said by the control plane itself, but on the way to it, passes: a proxy whose
+/// server is away answers 404 or 403, too.
 fn judge(status: StatusCode, text: &[u8]) -> Verdict {
     let reason = || {
         let text = String::from_utf8_lossy(text);
@@ -191,12 +193,23 @@ fn judge(status: StatusCode, text: &[u8]) -> Verdict {
         | StatusCode::CONFLICT
         | StatusCode::GONE
         | StatusCode::PAYLOAD_TOO_LARGE
-        | StatusCode::UNPROCESSABLE_ENTITY => Verdict::Refused {
-            status,
-            reason: reason(),
-        },
+        | StatusCode::UNPROCESSABLE_ENTITY
+            if is_ours(text) =>
+        {
+            Verdict::Refused {
+                status,
+                reason: reason(),
+            }
+        }
         status => Verdict::Later(format!("it answered {status}: {}", reason())),
     }
+}
+
+/// Is this an error as the control plane writes them?
+fn is_ours(text: &[u8]) -> bool {
+    let error: Value = serde_json::from_slice(text).unwrap_or_default();
+    let code = error["error_code"].as_str();
+    code.is_some_and(|code| code.starts_with("Internal.") || code.starts_with("Sandbox."))
 }
 
 #[cfg(test)]
@@ -227,11 +240,32 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_told_again_and_what_is_said_is_final() {
-        let is_final = |status: u16| {
+        let judged = |status: u16, text: &str| {
             let status = StatusCode::from_u16(status).unwrap();
-            matches!(judge(status, b""), Verdict::Refused { .. })
+            matches!(judge(status, text.as_bytes()), Verdict::Refused { .. })
+        };
+        let is_final = |status: u16| {
+            judged(
+                status,
+                r#"{"description":"no","error_code":"Internal.StateConflict"}"#,
+            )
         };
         assert!([400, 401, 404, 409].into_iter().all(is_final));
+        assert!(judged(404, r#"{"error_code":"Sandbox.NotFound"}"#));
+        // Somebody else's words.
+        for text in [
+            "",
+            "{}",
+            "<html>404 Not Found</html>",
+            r#"{"error_code":"NotFound"}"#,
+            r#"{"error_code":404}"#,
+            r#"["Internal.InvalidExecution"]"#,
+            r#""Internal.InvalidExecution""#,
+        ] {
+            for status in [400, 401, 403, 404, 409, 410, 413, 422] {
+                assert!(!judged(status, text), "{status} {text}");
+            }
+        }
         assert!(
             ![302, 408, 429, 500, 502, 503, 504]
                 .into_iter()

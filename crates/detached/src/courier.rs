@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::StatusCode;
 use sandbox_model::ExecutionId;
 use tokio::sync::Notify;
 
@@ -28,6 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// How long to wait where the control plane does not know us: a secret that was changed by mistake is changed back
+/// by hand, and until then everything is refused.
+const UNKNOWN: Duration = Duration::from_secs(60);
+
 /// Whoever brings them.
 #[derive(Debug)]
 pub(crate) struct Courier {
@@ -38,6 +43,15 @@ pub(crate) struct Courier {
     more: Notify,
     /// One is gone.
     fewer: Notify,
+}
+
+/// Why a report has to be brought again.
+#[derive(Debug)]
+enum Undelivered {
+    /// Nobody took it.
+    Untaken(String),
+    /// The control plane took our token for a stranger's.
+    Unknown(String),
 }
 
 /// How long to wait before the next attempt.
@@ -114,8 +128,11 @@ impl Courier {
                     self.fewer.notify_waiters();
                     backoff = Backoff::default();
                 }
-                Some(reason) => {
-                    let wait = backoff.next();
+                Some(undelivered) => {
+                    let (reason, wait) = match undelivered {
+                        Undelivered::Untaken(reason) => (reason, backoff.next()),
+                        Undelivered::Unknown(reason) => (reason, UNKNOWN),
+                    };
                     let message = format!("the result of {id} waits: {reason}");
                     let seconds = wait.as_secs_f64();
                     journal::warn(
@@ -139,12 +156,12 @@ impl Courier {
     }
 
     /// Brings one; a reason where it has to be brought again.
-    async fn deliver(&self, id: &ExecutionId) -> Option<String> {
+    async fn deliver(&self, id: &ExecutionId) -> Option<Undelivered> {
         let entry = self.beside(id, |spool, id| spool.entry(id)).await;
         match entry {
             Ok(Some(entry)) => {
-                if let Err(reason) = self.tell(id, entry).await {
-                    return Some(reason);
+                if let Err(undelivered) = self.tell(id, entry).await {
+                    return Some(undelivered);
                 }
             }
             Ok(None) => {}
@@ -162,7 +179,7 @@ impl Courier {
         None
     }
 
-    async fn tell(&self, id: &ExecutionId, entry: Entry) -> Result<(), String> {
+    async fn tell(&self, id: &ExecutionId, entry: Entry) -> Result<(), Undelivered> {
         for (part, at, length) in entry.parts {
             let what = part.as_str();
             let telling = Telling {
@@ -179,12 +196,15 @@ impl Courier {
                     journal::info(format!("the control plane has the result of {id}"), fields);
                 }
                 Verdict::Taken => {}
+                Verdict::Refused { status, reason } if status == StatusCode::UNAUTHORIZED => {
+                    return Err(Undelivered::Unknown(format!("{status}: {reason}")));
+                }
                 Verdict::Refused { status, reason } => {
                     let message =
                         format!("the control plane refuses the {what} of {id}: {status}: {reason}");
                     journal::error(message, fields);
                 }
-                Verdict::Later(reason) => return Err(reason),
+                Verdict::Later(reason) => return Err(Undelivered::Untaken(reason)),
             }
         }
         Ok(())

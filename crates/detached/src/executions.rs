@@ -17,10 +17,12 @@ use sandbox_executor::protocol::{Answer, Ask};
 use sandbox_executor::{Ending, Happening, Outcome, Request};
 use sandbox_model::{ExecutionId, RequestId};
 use sandbox_runtime::{Course, Line, LineError};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use crate::content;
+use crate::content::{self, Content};
 use crate::control_plane::{ControlPlane, Telling, Verdict};
 use crate::courier::{Courier, beside};
 use crate::ending::chain;
@@ -83,6 +85,12 @@ pub(crate) enum Cancelled {
     Over,
     /// There never was one.
     Unknown,
+}
+
+/// That an execution goes on, and what it says of its progress.
+#[derive(Debug, Serialize)]
+struct Heartbeat {
+    progress: Option<Box<RawValue>>,
 }
 
 /// A word on how an execution goes, on its way.
@@ -303,8 +311,9 @@ impl Executions {
             if word.is_none()
                 && let Some(progress) = latest.take()
             {
-                let progress = progress.and_then(|text| serde_json::from_str(&text).ok());
-                word = Some(self.word(id, request_id, started, Some(progress)));
+                // As code wrote it: a number written otherwise could be longer than is taken.
+                let progress = progress.and_then(|text| RawValue::from_string(text).ok());
+                word = Some(self.word(id, request_id, started, Some(Heartbeat { progress })));
             }
         }
     }
@@ -315,13 +324,13 @@ impl Executions {
         id: &'w ExecutionId,
         request_id: &'w RequestId,
         started: bool,
-        heartbeat: Option<Option<Value>>,
+        heartbeat: Option<Heartbeat>,
     ) -> Word<'w> {
         Box::pin(async move {
-            let tell = async |what: &str, value: &Value| {
+            let tell = async |what: &str, content: Content| {
                 let telling = Telling {
                     to: format!("/executions/{id}/{what}"),
-                    content: content::of_json(value),
+                    content,
                     request_id: Some(request_id),
                     key: None,
                     patience: PATIENCE,
@@ -329,16 +338,14 @@ impl Executions {
                 self.control_plane.tell(telling).await
             };
             if !started {
-                let verdict = tell("status", &json!({ "status": "running" })).await;
+                let running = content::of_json(&json!({ "status": "running" }));
+                let verdict = tell("status", running).await;
                 if verdict != Verdict::Taken || heartbeat.is_none() {
                     return (verdict == Verdict::Taken, verdict);
                 }
             }
             match heartbeat {
-                Some(progress) => (
-                    true,
-                    tell("heartbeat", &json!({ "progress": progress })).await,
-                ),
+                Some(heartbeat) => (true, tell("heartbeat", content::of_json(&heartbeat)).await),
                 None => (true, Verdict::Taken),
             }
         })

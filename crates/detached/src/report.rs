@@ -1,7 +1,7 @@
 //! What the control plane is told of an execution that is over, as it is written and sent.
 //!
-//! It takes so much and no more, so what is told is made to fit: text that is too long, or becomes too long
-//! when it is written as JSON, loses its end and says so. What is left out of one report is not sent in
+//! It takes so much and no more (`sandbox_model::report`), which is all that an executor keeps, however long that
+//! becomes as JSON. Text that were longer would lose its end and say so. What is left out of one report is not sent in
 //! another, so that the same execution is always told in the same words.
 
 use std::borrow::Cow;
@@ -9,21 +9,14 @@ use std::io::{self, Write};
 
 use sandbox_executor::{ArtifactFound, Ending, Outcome};
 use sandbox_model::execution::Metrics;
+use sandbox_model::report::{
+    MOST_ARTIFACTS, MOST_ERROR_BYTES, MOST_PRINTED_BYTES, MOST_RESULT_BYTES,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// The longest report that the control plane takes, less what is around it.
-const LONGEST: usize = (4 << 20) - (8 << 10);
-
-/// The longest text of a stream that it takes.
-const LONGEST_TEXT: usize = 1 << 20;
-
-/// The most files of one report, and how long their descriptions may be together.
-const MOST_ARTIFACTS: usize = 1000;
+/// How long the descriptions of the files of one report may be together.
 const LONGEST_ARTIFACTS: usize = 1 << 20;
-
-/// The longest reason that is told.
-const LONGEST_ERROR: usize = 8 << 10;
 
 /// Everything that is told of one execution, in this order.
 #[derive(Debug)]
@@ -72,6 +65,7 @@ struct Result<'o> {
     stderr: Cow<'o, str>,
     stdout_truncated: bool,
     stderr_truncated: bool,
+    artifacts_truncated: bool,
     exit_code: i32,
     execution_time: f64,
     return_value: Option<Box<RawValue>>,
@@ -152,7 +146,7 @@ fn result(outcome: &Outcome) -> Result<'_> {
     let error = outcome
         .error
         .as_deref()
-        .map(|error| Cow::from(head(error, LONGEST_ERROR)));
+        .map(|error| Cow::from(head(error, MOST_ERROR_BYTES)));
     let mut result = Result {
         status: match outcome.ending {
             Ending::Finished if told.exit_code == 0 => Status::Success,
@@ -165,6 +159,7 @@ fn result(outcome: &Outcome) -> Result<'_> {
         stderr: Cow::from(""),
         stdout_truncated: told.stdout_truncated,
         stderr_truncated: told.stderr_truncated,
+        artifacts_truncated: told.artifacts_truncated,
         exit_code: match (outcome.ending, told.exit_code) {
             // Success is an exit status of nothing, and nothing else has it.
             (Ending::TimedOut | Ending::Crashed | Ending::Cancelled, 0) => -1,
@@ -187,15 +182,19 @@ fn result(outcome: &Outcome) -> Result<'_> {
         Some(before) => (before, last),
         None => (told.stderr.as_str(), String::new()),
     };
-    let room = LONGEST.saturating_sub(encoded(&result));
+    let room = MOST_RESULT_BYTES.saturating_sub(encoded(&result));
     let (most_stdout, most_stderr) = share(
         room,
         escaped(&told.stdout),
         escaped(stderr) + escaped(&last),
     );
-    let stdout = fit(&told.stdout, LONGEST_TEXT, most_stdout);
+    let stdout = fit(&told.stdout, MOST_PRINTED_BYTES, most_stdout);
     let most_stderr = most_stderr.saturating_sub(escaped(&last));
-    let stderr_kept = fit(stderr, LONGEST_TEXT.saturating_sub(last.len()), most_stderr);
+    let stderr_kept = fit(
+        stderr,
+        MOST_PRINTED_BYTES.saturating_sub(last.len()),
+        most_stderr,
+    );
     result.stdout_truncated |= stdout.len() < told.stdout.len();
     result.stderr_truncated |= stderr_kept.len() < stderr.len();
     result.stdout = Cow::from(stdout);
@@ -287,7 +286,6 @@ mod tests {
             },
             error: None,
             artifacts: Vec::new(),
-            artifacts_truncated: false,
         }
     }
 
@@ -297,7 +295,7 @@ mod tests {
         report.write(&mut bytes).expect("memory");
         let lengths: u64 = report.parts().iter().map(|(_, length)| length).sum();
         assert_eq!(lengths, bytes.len() as u64);
-        assert!(bytes.len() <= LONGEST, "{}", bytes.len());
+        assert!(bytes.len() <= MOST_RESULT_BYTES, "{}", bytes.len());
         serde_json::from_slice(&bytes).expect("JSON")
     }
 
@@ -316,43 +314,58 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_that_can_be_printed_is_made_to_fit() {
-        let worst = "\0".repeat(LONGEST_TEXT);
-        let told = written(&outcome(Ending::Finished, &worst, &worst));
+    fn the_worst_that_can_be_kept_is_told_whole() {
+        const KEPT: usize = 1 << 20;
+        // Control characters take six bytes of JSON each; bytes that are no text take three of text.
+        for printed in ["\0".repeat(KEPT), "\u{fffd}".repeat(KEPT)] {
+            let mut worst = outcome(Ending::TimedOut, &printed, "");
+            let reason = "\u{1}".repeat(MOST_ERROR_BYTES);
+            worst.result.stderr = format!("{printed}\nlast line\n");
+            worst.result.return_value = Some(format!("\"{}\"", "x".repeat(KEPT - 2)));
+            worst.error = Some(reason.clone());
+            let told = written(&worst);
+            assert_eq!(told["stdout"], printed.as_str());
+            assert_eq!(told["stderr"], worst.result.stderr.as_str());
+            assert_eq!(told["error"], reason.as_str());
+            assert_eq!(told["return_value"].as_str().map(str::len), Some(KEPT - 2));
+            assert_eq!(
+                (&told["stdout_truncated"], &told["stderr_truncated"]),
+                (&false.into(), &false.into())
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_more_than_that_is_made_to_fit() {
+        let much = "\0".repeat(MOST_PRINTED_BYTES);
+        let told = written(&outcome(Ending::Finished, &much, &much));
         assert_eq!(
             (&told["stdout_truncated"], &told["stderr_truncated"]),
             (&true.into(), &true.into())
         );
-        // Bytes that are no text take three of it each.
-        let replaced = "\u{fffd}".repeat(LONGEST_TEXT);
-        let told = written(&outcome(Ending::Finished, &replaced, "short"));
-        assert!(
-            told["stdout"]
-                .as_str()
-                .is_some_and(|text| text.len() <= LONGEST_TEXT && text.len() > LONGEST_TEXT - 3)
-        );
+        let long = "\u{fffd}".repeat(MOST_PRINTED_BYTES);
+        let told = written(&outcome(Ending::Finished, &long, "short"));
+        let length = told["stdout"].as_str().map_or(0, str::len);
+        assert!(length <= MOST_PRINTED_BYTES && length > MOST_PRINTED_BYTES - 3);
         assert_eq!(
-            (&told["stderr"], &told["stderr_truncated"]),
-            (&"short".into(), &false.into())
-        );
-        let plain = "x".repeat(LONGEST_TEXT);
-        let told = written(&outcome(Ending::Finished, &plain, &plain));
-        assert_eq!(
-            (&told["stdout_truncated"], &told["stderr_truncated"]),
-            (&false.into(), &false.into())
+            (&told["stdout_truncated"], &told["stderr"]),
+            (&true.into(), &"short".into())
         );
     }
 
     #[test]
     fn the_line_about_the_timeout_is_never_cut_off() {
         let line = "Execution timeout after 1 seconds";
-        for printed in ["x".repeat(LONGEST_TEXT), "\0".repeat(LONGEST_TEXT)] {
+        for printed in [
+            "x".repeat(MOST_PRINTED_BYTES),
+            "\0".repeat(MOST_PRINTED_BYTES),
+        ] {
             let mut late = outcome(Ending::TimedOut, &printed, &format!("{printed}\n{line}\n"));
             late.error = Some(line.to_owned());
             late.result.exit_code = -1;
             let told = written(&late);
             let stderr = told["stderr"].as_str().expect("text");
-            assert!(stderr.ends_with(&format!("{line}\n")) && stderr.len() <= LONGEST_TEXT);
+            assert!(stderr.ends_with(&format!("{line}\n")) && stderr.len() <= MOST_PRINTED_BYTES);
             assert_eq!(
                 (&told["status"], &told["stderr_truncated"]),
                 (&"timeout".into(), &true.into())
@@ -375,7 +388,8 @@ mod tests {
         let report = Report::of(&many);
         let parts = report.parts();
         assert!(parts.len() > 3);
-        assert!(parts.iter().all(|(_, length)| *length < LONGEST as u64));
+        // Other reports than results are of four megabytes at most.
+        assert!(parts.iter().all(|(_, length)| *length < 4 << 20));
         assert_eq!(parts.last().map(|(part, _)| *part), Some(Part::Result));
         let told: usize = report
             .artifacts

@@ -25,6 +25,10 @@ const MOST_CODE_BYTES: usize = 100 << 10;
 const MOST_EVENT_BYTES: usize = 1 << 20;
 const MOST_SECONDS: u32 = 3600;
 
+/// How deep an event may be nested. Whoever reads it on the other side of the line refuses a message of 128 levels,
+/// of which some are around the event.
+const DEEPEST: usize = 100;
+
 /// What is asked for by `POST /execute`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,6 +106,11 @@ fn parse(bytes: &[u8]) -> Result<Execution, Refused> {
             "event: is larger than {MOST_EVENT_BYTES} bytes"
         )));
     }
+    if depth(&event) > DEEPEST {
+        return Err(Refused::invalid(format!(
+            "event: is nested more than {DEEPEST} levels deep"
+        )));
+    }
     if !(1..=MOST_SECONDS).contains(&timeout) {
         return Err(Refused::invalid(format!(
             "timeout: is not between 1 and {MOST_SECONDS}"
@@ -115,6 +124,16 @@ fn parse(bytes: &[u8]) -> Result<Execution, Refused> {
         timeout_seconds: timeout,
         stream: false,
     })
+}
+
+/// How many levels of arrays and objects there are. Those that could be read are few.
+fn depth(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + deepest.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -154,5 +173,20 @@ mod tests {
             assert!(parse(&body(wrong.clone())).is_err(), "{wrong}");
         }
         assert!(parse(b"").is_err() && parse(b"[]").is_err());
+    }
+
+    #[test]
+    fn an_event_that_the_line_cannot_carry_is_refused() {
+        let nested = |levels: usize| {
+            let deep = (1..levels).fold(json!([1]), |inner, level| match level % 2 {
+                0 => json!([0, inner]),
+                _ => json!({ "a": inner, "b": [] }),
+            });
+            parse(&body(json!({ "event": deep })))
+        };
+        assert!(nested(DEEPEST).is_ok());
+        assert!(nested(DEEPEST + 1).is_err() && nested(126).is_err());
+        assert_eq!(depth(&json!([])), 1);
+        assert_eq!(depth(&json!("x")), 0);
     }
 }

@@ -5,7 +5,7 @@
 //! ```text
 //! ID.begun    it was accepted; holds the request that it came of
 //! ID.report   it is over; holds all that the control plane is to be told
-//! ID.told     the control plane has it, or wants to hear no more; empty
+//! ID.told     the control plane has it, or wants to hear no more; empty, and gone after a day
 //! ```
 //!
 //! Each appears whole or not at all: written under another name, synced, renamed. So whoever starts next knows
@@ -13,11 +13,13 @@
 //! be told, and which must not run a second time. A report is never written again: what is told twice is the
 //! same.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use sandbox_executor::{Ending, Outcome};
 use sandbox_model::{ExecutionId, ExecutionResult, RequestId};
@@ -31,10 +33,18 @@ const LONGEST_HEAD: u64 = 64 << 10;
 /// What an execution is told to have ended by that was running when everything here ended.
 const LOST: &str = "its executor ended before it did";
 
+/// How long it is remembered that an execution was told: nobody asks for one again that long after.
+const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How often those are looked for that need not be remembered any more.
+const OFTEN: Duration = Duration::from_secs(60 * 60);
+
 /// The directory of all of them. Everything here waits for the disk.
 #[derive(Debug)]
 pub(crate) struct Spool {
     directory: PathBuf,
+    /// When it was last swept.
+    swept: Mutex<Option<Instant>>,
 }
 
 /// Whether an execution can begin.
@@ -65,7 +75,7 @@ struct Head {
 }
 
 /// How far an execution is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Begun,
     Report,
@@ -89,6 +99,7 @@ impl Spool {
     pub(crate) fn open(directory: &Path) -> Spool {
         Spool {
             directory: directory.to_owned(),
+            swept: Mutex::default(),
         }
     }
 
@@ -103,15 +114,20 @@ impl Spool {
                 None => std::fs::remove_file(entry.path())?,
             }
         }
-        let is =
-            |id: &ExecutionId, stage| found.iter().any(|(other, at)| other == id && *at == stage);
-        let mut pending = Vec::new();
+        // The furthest of each is where it is; what it was before has been left over.
+        let mut furthest: BTreeMap<&ExecutionId, Stage> = BTreeMap::new();
         for (id, stage) in &found {
+            let known = furthest.entry(id).or_insert(*stage);
+            *known = (*known).max(*stage);
+        }
+        for (id, stage) in &found {
+            if furthest.get(id) > Some(stage) {
+                self.remove(id, *stage)?;
+            }
+        }
+        let mut pending = Vec::new();
+        for (id, stage) in furthest {
             match stage {
-                Stage::Begun if is(id, Stage::Report) || is(id, Stage::Told) => {
-                    self.remove(id, *stage)?
-                }
-                Stage::Report if is(id, Stage::Told) => self.remove(id, *stage)?,
                 Stage::Begun => {
                     self.end(&lost(id))?;
                     pending.push(id.clone());
@@ -120,6 +136,7 @@ impl Spool {
                 Stage::Told => {}
             }
         }
+        self.sweep()?;
         Ok(pending)
     }
 
@@ -187,7 +204,30 @@ impl Spool {
     /// It was told, or is not to be.
     pub(crate) fn settle(&self, id: &ExecutionId) -> io::Result<()> {
         File::create(self.path(id, Stage::Told))?;
-        self.remove(id, Stage::Report)
+        self.remove(id, Stage::Report)?;
+        // What stays this time goes the next.
+        let _ = self.sweep();
+        Ok(())
+    }
+
+    /// Forgets those that were told long ago, now and then.
+    fn sweep(&self) -> io::Result<()> {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.is_some_and(|swept| swept.elapsed() < OFTEN) {
+            return Ok(());
+        }
+        *swept = Some(Instant::now());
+        for entry in std::fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let Some((id, Stage::Told)) = staged(&entry.path()) else {
+                continue;
+            };
+            let told = entry.metadata()?.modified()?;
+            if told.elapsed().is_ok_and(|since| since > REMEMBERED) {
+                self.remove(&id, Stage::Told)?;
+            }
+        }
+        Ok(())
     }
 
     fn path(&self, id: &ExecutionId, stage: Stage) -> PathBuf {
@@ -242,7 +282,6 @@ fn lost(id: &ExecutionId) -> Outcome {
         },
         error: Some(LOST.to_owned()),
         artifacts: Vec::new(),
-        artifacts_truncated: false,
     }
 }
 
@@ -366,5 +405,52 @@ mod tests {
         std::fs::write(directory.path().join(format!("{ID}.told")), "").unwrap();
         assert!(spool.recover().unwrap().is_empty());
         assert_eq!(names(), [format!("{ID}.told")]);
+    }
+
+    #[test]
+    fn what_was_told_is_remembered_for_a_day() {
+        let (directory, spool, id, request) = spool();
+        let mark = |number: usize, age: Duration| {
+            let path = directory
+                .path()
+                .join(format!("exec_20261116_{number:08}.told"));
+            let told = File::create(&path).unwrap();
+            let then = std::time::SystemTime::now() - age;
+            told.set_modified(then).unwrap();
+            path
+        };
+        let (old, new) = (REMEMBERED + OFTEN, REMEMBERED - OFTEN);
+        let (gone, stays) = (mark(1, old), mark(2, new));
+        assert!(spool.recover().unwrap().is_empty());
+        assert!(!gone.exists() && stays.exists());
+        // One that lives long does not wait for the next life.
+        let other = Spool::open(directory.path());
+        let gone = mark(3, old);
+        other.begin(&id, &request).unwrap();
+        other.end(&finished(&id, "x")).unwrap();
+        other.settle(&id).unwrap();
+        assert!(!gone.exists() && stays.exists());
+        // And does not look each time.
+        let unseen = mark(4, old);
+        other.settle(&id).unwrap();
+        assert!(unseen.exists());
+    }
+
+    #[test]
+    fn many_that_are_to_be_told_do_not_hold_up_the_start() {
+        const MANY: usize = 40_000;
+        let (directory, spool, ..) = spool();
+        for number in 0..MANY {
+            let name = format!("exec_20261116_{number:08}.report");
+            File::create(directory.path().join(name)).unwrap();
+        }
+        let begin = Instant::now();
+        assert_eq!(spool.recover().unwrap().len(), MANY);
+        // Compared each with all others they take a minute.
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            begin.elapsed()
+        );
     }
 }

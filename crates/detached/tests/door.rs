@@ -278,3 +278,22 @@ fn those_who_say_nothing_do_not_keep_others_out() {
     executor.call("GET", "/health").send().json(200);
     drop(silent);
 }
+
+#[test]
+fn an_event_that_is_nested_too_deep_is_refused_and_nothing_is_lost() {
+    let control_plane = ControlPlane::start();
+    let executor = Options::told(control_plane.address).start();
+    let execute = |number: u32, levels: usize| {
+        let event = (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        executor.execute_with(
+            json!({ "execution_id": id(number), "language": "python", "event": event,
+                "code": "def handler(event):\n    return event\n" }),
+        )
+    };
+    for levels in [101, 110, 120, 126] {
+        execute(1, levels).error(400, "Internal.InvalidParameter");
+    }
+    execute(2, 100).json(202);
+    assert_eq!(control_plane.result(&id(2))["status"], "success");
+    assert_eq!(executor.spooled().len(), 1);
+}

@@ -80,12 +80,9 @@ pub struct Outcome {
     pub result: ExecutionResult,
     /// Why it did not finish, where it did not.
     pub error: Option<String>,
-    /// Files that are new since it began.
+    /// Files that are new since it began. The result tells whether there may be more.
     #[serde(default)]
     pub artifacts: Vec<ArtifactFound>,
-    /// There may be more of them.
-    #[serde(default)]
-    pub artifacts_truncated: bool,
 }
 
 impl Outcome {
@@ -100,7 +97,6 @@ impl Outcome {
             },
             error: Some(reason),
             artifacts: Vec::new(),
-            artifacts_truncated: false,
         }
     }
 }

@@ -162,7 +162,7 @@ impl Executor {
         self.running.borrow_mut().remove(&id);
         let found = self.lookout.look(began).await;
         self.lookout.end(began);
-        (outcome.artifacts, outcome.artifacts_truncated) =
+        (outcome.artifacts, outcome.result.artifacts_truncated) =
             artifact::describe(&self.lookout, found).await;
         outcome
     }

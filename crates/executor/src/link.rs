@@ -79,7 +79,15 @@ impl Link {
 
     /// The next message; none when the other end is gone.
     pub async fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-        let (bytes, mut descriptors) = loop {
+        match self.receive_text().await? {
+            Some((text, descriptors)) => Ok(Some((serde_json::from_slice(&text)?, descriptors))),
+            None => Ok(None),
+        }
+    }
+
+    /// The same as it was written, for whoever goes on where it cannot be read.
+    pub(crate) async fn receive_text(&self) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+        let (message, mut descriptors) = loop {
             match self
                 .socket
                 .try_io(Interest::READABLE, || take(&self.socket))
@@ -90,25 +98,28 @@ impl Link {
                 outcome => break outcome?,
             }
         };
-        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
-        match bytes.split_first() {
+        match message {
             None => Ok(None),
-            Some((&INLINE, text)) => Ok(Some((serde_json::from_slice(text)?, descriptors))),
-            Some((&APART, [])) if !descriptors.is_empty() => {
+            Some((INLINE, text)) => Ok(Some((text, descriptors))),
+            Some((APART, text)) if text.is_empty() && !descriptors.is_empty() => {
                 let text = out_of_memory(descriptors.remove(0))?;
-                Ok(Some((serde_json::from_slice(&text)?, descriptors)))
+                Ok(Some((text, descriptors)))
             }
-            Some(_) => Err(invalid()),
+            Some(_) => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 }
 
+/// A message: how it comes, and its text where that is in it.
+type Taken = Option<(u8, Vec<u8>)>;
+
 /// The message that is there. Room for it is taken only now: there may be thousands of lines, and most of
 /// them are silent.
-fn take(socket: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+fn take(socket: &UnixStream) -> io::Result<(Taken, Vec<OwnedFd>)> {
     let mut bytes = [0; 1 + SHORT];
     let (length, descriptors) = message::receive(socket, &mut bytes)?;
-    Ok((bytes[..length].to_vec(), descriptors))
+    let taken = bytes[..length].split_first();
+    Ok((taken.map(|(how, text)| (*how, text.to_vec())), descriptors))
 }
 
 /// A message while it is written. What an execution printed can be many times as long in JSON, so a long

@@ -71,11 +71,13 @@ impl Course<'_> {
             mut input,
             output,
             errors,
-            mut channel,
+            channel,
         } = ours;
         let (end, usage, duration, answer) = {
             // A program that does not want what it is told closes its end; that is its affair.
             let telling = async {
+                // Closed when nobody reads it any more: a program that writes on would wait for ever.
+                let mut channel = channel;
                 if let Some(message) = &start.message {
                     channel.send(message).await?;
                 }
@@ -191,7 +193,6 @@ impl Course<'_> {
             result,
             error,
             artifacts: Vec::new(),
-            artifacts_truncated: false,
         }
     }
 }
@@ -318,7 +319,6 @@ pub(crate) fn crashed(request: &Request, begin: Instant, error: String) -> Outco
         },
         error: Some(error),
         artifacts: Vec::new(),
-        artifacts_truncated: false,
     }
 }
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::archive::Archive;
@@ -14,7 +15,7 @@ use crate::execution::{Happening, Request};
 use crate::executor::Executor;
 use crate::files::Files;
 use crate::link::Link;
-use crate::protocol::{Answer, Ask, Question, Refusal, Reply};
+use crate::protocol::{Answer, Ask, Question, Refusal, RefusalKind, Reply};
 use crate::terminal::{Opening, Place};
 use crate::{listing, removal};
 
@@ -39,6 +40,12 @@ const MOST_ARCHIVES: usize = 4;
 
 type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
 
+/// All that is wanted of a question that cannot be read. What else is in it is skipped, however deep it is.
+#[derive(Deserialize)]
+struct Numbered {
+    number: u64,
+}
+
 /// Answers on `link` by `executor` and `files`. Ends when the other end is gone. On a local set.
 pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<()> {
     let desk = Rc::new(Desk {
@@ -53,7 +60,14 @@ pub async fn serve(link: Link, executor: Executor, files: Files) -> io::Result<(
         tokio::time::sleep(EXPECTED).await;
         expecting.executor.expect_no_longer();
     });
-    while let Some((Question { number, ask }, _)) = desk.link.receive().await? {
+    while let Some((text, _)) = desk.link.receive_text().await? {
+        let Question { number, ask } = match serde_json::from_slice(&text) {
+            Ok(question) => question,
+            Err(error) => {
+                desk.refuse(&text, &error).await?;
+                continue;
+            }
+        };
         let desk = desk.clone();
         match ask {
             Ask::Execute(request) => {
@@ -193,6 +207,19 @@ impl Desk {
                 done
             }
         })
+    }
+
+    /// Says that something cannot be read, where it tells who asked it. That is no reason to end: others wait
+    /// for what runs here.
+    async fn refuse(&self, text: &[u8], error: &serde_json::Error) -> io::Result<()> {
+        let Ok(Numbered { number }) = serde_json::from_slice(text) else {
+            return Ok(());
+        };
+        let refusal = Refusal {
+            kind: RefusalKind::Failed,
+            reason: format!("the session's executor cannot read what it was asked: {error}"),
+        };
+        self.reply(number, Err(refusal)).await
     }
 
     async fn reply(&self, number: u64, answered: Answered) -> io::Result<()> {

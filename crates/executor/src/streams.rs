@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// The longest result that is taken.
+/// The longest result that is taken. The programs of the languages say so before they send a longer one.
 const LONGEST: usize = 1 << 20;
 
 /// The longest word on its progress that is taken.
@@ -98,8 +98,9 @@ impl Channel {
     /// Sends one message.
     pub(crate) async fn send(&mut self, message: &[u8]) -> io::Result<()> {
         let length = u32::try_from(message.len()).map_err(io::Error::other)?;
-        self.stream.write_all(&length.to_be_bytes()).await?;
-        self.stream.write_all(message).await
+        // At once: whoever waits for it is woken once.
+        let whole = [&length.to_be_bytes(), message].concat();
+        self.stream.write_all(&whole).await
     }
 
     /// What the program says next; nothing when it closed its end, or sent nonsense.

@@ -19,7 +19,7 @@ fn paths(outcome: &Outcome) -> Vec<&str> {
 
 async fn made(executor: &Executor, code: &str) -> Vec<String> {
     let outcome = run(executor, Shell, code).await;
-    assert!(!outcome.artifacts_truncated, "{code}");
+    assert!(!outcome.result.artifacts_truncated, "{code}");
     paths(&outcome).into_iter().map(str::to_owned).collect()
 }
 
@@ -245,7 +245,7 @@ fn too_many_are_told_of_in_part_and_nobody_waits_long() {
                     for n in range(150):\n        os.close(os.open(f'{d}/{n}', os.O_CREAT))";
         let outcome = run(executor, Python, code).await;
         assert_eq!(paths(&outcome).len(), 1_000);
-        assert!(outcome.artifacts_truncated);
+        assert!(outcome.result.artifacts_truncated);
         let begin = Instant::now();
         assert!(run(executor, Shell, "true").await.artifacts.is_empty());
         let took = begin.elapsed();
@@ -262,13 +262,14 @@ fn too_deep_or_too_large_is_left_out_and_that_is_told() {
     in_session(async |executor| {
         let outcome = run(executor, Shell, "truncate -s 2G sparse; echo > small").await;
         assert_eq!(paths(&outcome), ["small"]);
-        assert!(outcome.artifacts_truncated);
-        assert!(!run(executor, Shell, "true").await.artifacts_truncated);
+        assert!(outcome.result.artifacts_truncated);
+        let after = run(executor, Shell, "true").await;
+        assert!(!after.result.artifacts_truncated);
         let deep = "import os\nfor _ in range(200):\n    os.mkdir('d')\n    os.chdir('d')\nopen('x', 'w')\n\
                     os.chdir('/workspace')\nopen('x', 'w')";
         let outcome = run(executor, Python, deep).await;
         assert_eq!(paths(&outcome), ["x"]);
-        assert!(outcome.artifacts_truncated);
+        assert!(outcome.result.artifacts_truncated);
     });
 }
 
@@ -280,7 +281,7 @@ fn any_name_is_coped_with() {
         let outcome = run(executor, Python, code).await;
         assert_eq!(paths(&outcome), ["new\nline \"quoted\" \\"]);
         // Those could not be asked for.
-        assert!(outcome.artifacts_truncated);
+        assert!(outcome.result.artifacts_truncated);
     });
 }
 

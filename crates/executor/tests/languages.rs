@@ -74,14 +74,21 @@ fn a_shell_finds_the_event_in_a_variable_and_on_its_input() {
         };
         let outcome = executor.execute(&asked).await;
         assert_eq!(outcome.result.stdout, "{\"n\":1}\n{\"n\":1}\nbash 0\n");
-        // Too long for a variable.
-        let long = "x".repeat(900_000);
-        let asked = Request {
-            event: json!(long),
-            ..request(Shell, "echo ${#EVENT_JSON}; wc -c")
-        };
-        let outcome = executor.execute(&asked).await;
-        assert_eq!(outcome.result.stdout, "0\n900002\n");
+        // As long as a variable may be, beside code and other variables that are; then too long for one.
+        let others = [("OTHERS".to_owned(), "o".repeat(16_000))];
+        executor.configure(&others.into()).unwrap();
+        let most = 120 << 10;
+        for (length, told) in [(most, most), (most + 1, 0), (900_000, 0)] {
+            let code = "echo ${#EVENT_JSON} ${#OTHERS}; wc -c; exit\n";
+            let code = [code, &"#".repeat((100 << 10) - code.len())].concat();
+            let asked = Request {
+                event: json!("x".repeat(length - 2)),
+                ..request(Shell, &code)
+            };
+            let outcome = executor.execute(&asked).await;
+            let expected = format!("{told} 16000\n{length}\n");
+            assert_eq!(outcome.result.stdout, expected, "{outcome:?}");
+        }
     });
 }
 
@@ -128,6 +135,8 @@ fn what_cannot_be_json_is_an_error_and_no_value() {
             let outcome = run(executor, Python, &code).await;
             assert_ne!(outcome.result.exit_code, 0, "{code}");
             assert_eq!(outcome.result.return_value, None);
+            // Nothing of how it was tried.
+            assert_eq!(outcome.result.stderr.lines().count(), 1, "{outcome:?}");
         }
         let outcome = run(
             executor,
@@ -136,8 +145,88 @@ fn what_cannot_be_json_is_an_error_and_no_value() {
         )
         .await;
         assert_eq!(returned(&outcome), json!({ "1": [2, 3] }));
-        let outcome = run(executor, Javascript, "function handler() {}").await;
-        assert_eq!(returned(&outcome), json!(null));
+        for code in [
+            "const handler = () => () => 1",
+            "const handler = () => Symbol('s')",
+            "const handler = () => ({ toJSON: () => undefined })",
+            "function* handler() { yield () => 1; return 2 }",
+            "const handler = () => 1n",
+        ] {
+            let outcome = run(executor, Javascript, code).await;
+            assert_eq!(outcome.result.exit_code, 1, "{code}");
+            assert_eq!(outcome.result.return_value, None);
+            let stderr = &outcome.result.stderr;
+            assert!(stderr.contains("TypeError: "), "{code}: {stderr}");
+        }
+        for code in [
+            "function handler() {}",
+            "function* handler() { yield undefined }",
+        ] {
+            let outcome = run(executor, Javascript, code).await;
+            assert_eq!(returned(&outcome), json!(null), "{code}");
+        }
+    });
+}
+
+#[test]
+fn what_is_returned_has_a_most_and_more_is_told_at_once() {
+    let returning = |length: usize| {
+        // And its quotes.
+        let length = length - 2;
+        [
+            (
+                Python,
+                format!("def handler(event):\n    return 'x' * {length}"),
+            ),
+            (
+                Python,
+                format!("def handler(event):\n    yield 1\n    yield 'x' * {length}\n    return 2"),
+            ),
+            (
+                Javascript,
+                format!("function handler() {{ return 'x'.repeat({length}) }}"),
+            ),
+            (
+                Javascript,
+                format!("function* handler() {{ yield 'x'.repeat({length}); return 2 }}"),
+            ),
+        ]
+    };
+    in_session(async |executor| {
+        for (language, code) in returning(1 << 20) {
+            let outcome = run(executor, language, &code).await;
+            assert_eq!(outcome.result.exit_code, 0, "{code}: {outcome:?}");
+            let expected = [json!("x".repeat((1 << 20) - 2)), json!(2)];
+            assert!(expected.contains(&returned(&outcome)), "{code}");
+        }
+        for (language, code) in returning((1 << 20) + 1) {
+            let outcome = run(executor, language, &code).await;
+            assert_eq!(outcome.ending, Ending::Finished, "{code}");
+            assert_eq!(outcome.result.exit_code, 1, "{code}");
+            assert_eq!(outcome.result.return_value, None, "{code}");
+            let stderr = &outcome.result.stderr;
+            assert!(stderr.contains("1 MiB of JSON at most"), "{stderr}");
+        }
+        let (language, code) = &returning(2 << 20)[0];
+        let outcome = run(executor, *language, code).await;
+        let told = "ValueError: what a handler returns or yields may be 1 MiB of JSON at most\n";
+        assert_eq!(outcome.result.stderr, told);
+    });
+}
+
+#[test]
+fn nonsense_instead_of_a_result_holds_nobody_up() {
+    in_session(async |executor| {
+        for nonsense in ["b'\\xff' * (4 << 20)", "bytes(4 << 20)"] {
+            let code = format!(
+                "import os, stat\nfor fd in map(int, os.listdir('/proc/self/fd')):\n    try:\n        \
+                 if stat.S_ISSOCK(os.fstat(fd).st_mode): os.write(fd, {nonsense})\n    \
+                 except OSError as error: print(type(error).__name__)"
+            );
+            let outcome = run(executor, Python, &code).await;
+            assert_eq!(outcome.ending, Ending::Finished, "{outcome:?}");
+            assert_eq!(outcome.result.return_value, None);
+        }
     });
 }
 
@@ -193,6 +282,48 @@ fn code_does_not_see_how_it_is_run() {
                     return subprocess.run(['ls', '/proc/self/fd'], capture_output=True, text=True).stdout";
         let outcome = run(executor, Python, code).await;
         assert_eq!(returned(&outcome), json!("0\n1\n2\n3\n"));
+    });
+}
+
+#[test]
+fn strings_arrive_as_they_are() {
+    let texts = [
+        "",
+        "plain",
+        "\"quoted\" \\ and\nlines\r\n\ttabs",
+        "\u{0}\u{1f}\u{7f}\u{80}\u{2028}\u{feff}",
+        "é\u{1f600}",
+    ];
+    in_session(async |executor| {
+        for (language, code) in WITH_HANDLERS {
+            for text in texts {
+                let event = json!({ text: [text, { "inside": text }] });
+                let asked = Request {
+                    event: event.clone(),
+                    ..request(language, code)
+                };
+                assert_eq!(returned(&executor.execute(&asked).await), event);
+            }
+        }
+        let outcome = run(
+            executor,
+            Python,
+            "def handler(event):\n    return '\\ud800'",
+        )
+        .await;
+        let told = outcome.result.return_value.as_deref();
+        assert_eq!(told, Some("\"\\ud800\""));
+    });
+}
+
+#[test]
+fn code_waits_for_nothing_that_could_be_there_before() {
+    in_session(async |executor| {
+        // What the interpreter made before counts no longer, and what it makes for compiling is much.
+        let code = "import gc, sys\ndef handler(event):\n    yield {'text': ['a', 1.5, None]}\n    \
+                    return [len(gc.get_objects()) < 300, '_json' in sys.modules, 'json' in sys.modules]";
+        let outcome = run(executor, Python, code).await;
+        assert_eq!(returned(&outcome), json!([true, false, false]));
     });
 }
 

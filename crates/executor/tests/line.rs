@@ -14,6 +14,7 @@ use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, RefusalKind, Re
 use sandbox_executor::{Ending, Happening, Link, Outcome, Request, link};
 use sandbox_linux::message;
 use sandbox_model::execution::Language::{Python, Shell};
+use serde_json::json;
 use session::{on_a_line, on_a_line_after, request, returned, upload};
 
 type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
@@ -68,7 +69,7 @@ fn executions_are_begun_and_then_told() {
     on_a_line(async |link| {
         assert_eq!(ask(link, Ask::Ping).await.unwrap().0, Answer::Done);
         let outcome = execute(link, request(Python, "def handler(event):\n    return 3")).await;
-        assert_eq!(returned(&outcome), serde_json::json!(3));
+        assert_eq!(returned(&outcome), json!(3));
         // Too long for the socket, both ways.
         let long = Request {
             event: "e".repeat(1_000_000).into(),
@@ -82,6 +83,44 @@ fn executions_are_begun_and_then_told() {
             "{:?}",
             outcome.error
         );
+    });
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_and_ends_nothing() {
+    on_a_line(async |link| {
+        let slow = Ask::Execute(request(Shell, "sleep 0.5; echo done"));
+        let question = Question {
+            number: 1,
+            ask: slow,
+        };
+        link.send(&question, &[]).await.unwrap();
+        assert_eq!(next(link).await.1.unwrap().0, Answer::Begun);
+        let nested = |depth| (0..depth).fold(json!(0), |inner, _| json!([inner]));
+        for long in [0, 100_000] {
+            let asked = Request {
+                event: nested(126),
+                ..request(Shell, &"#".repeat(long))
+            };
+            let refusal = ask(link, Ask::Execute(asked)).await.unwrap_err();
+            assert_eq!(refusal.kind, RefusalKind::Failed);
+            assert!(refusal.reason.contains("recursion limit"), "{refusal:?}");
+        }
+        // Nobody is known who could be answered.
+        link.send(&json!({ "ask": "ping" }), &[]).await.unwrap();
+        link.send(&json!({ "number": 7, "ask": "dance" }), &[])
+            .await
+            .unwrap();
+        let (number, refused) = next(link).await;
+        assert_eq!(number, 7);
+        assert_eq!(refused.unwrap_err().kind, RefusalKind::Failed);
+        assert_eq!(ask(link, Ask::Ping).await.unwrap().0, Answer::Done);
+        match next(link).await {
+            (1, Ok((Answer::Happening(Happening::Outcome(outcome)), None))) => {
+                assert_eq!(outcome.result.stdout, "done\n")
+            }
+            other => panic!("{other:?}"),
+        }
     });
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use sandbox_model::Settings;
+use sandbox_model::secrecy::holds_a_secret;
 
 /// The environment inside: `caller`'s, less secrets and sockets, plus what `settings` and `ours`
 /// (`SANDBOX_NAME` and its like) set. Pure.
@@ -13,7 +14,7 @@ pub fn inside(
 ) -> Vec<(OsString, OsString)> {
     let passes = |name: &OsStr| match settings.clean_env {
         true => is_essential(name),
-        false => !is_secret(name) && !leads_to_a_socket(name),
+        false => !holds_a_secret(&name.to_string_lossy()) && !leads_to_a_socket(name),
     };
     let mut inside: Vec<(OsString, OsString)> = caller
         .into_iter()
@@ -49,50 +50,6 @@ fn is_essential(name: &OsStr) -> bool {
     ];
     let name = name.to_string_lossy();
     ESSENTIAL.contains(&name.as_ref()) || name.starts_with("LC_")
-}
-
-/// Names that usually hold something to be kept.
-fn is_secret(name: &OsStr) -> bool {
-    const ANYWHERE: [&str; 9] = [
-        "TOKEN",
-        "SECRET",
-        "PASSWORD",
-        "PASSWD",
-        "PASSPHRASE",
-        "CREDENTIAL",
-        "APIKEY",
-        "PRIVATE_KEY",
-        "ACCESS_KEY",
-    ];
-    const ENDS: [&str; 8] = [
-        "_KEY", "_PASS", "_PAT", "_PWD", "_AUTH", "_DSN", "_COOKIE", "_CREDS",
-    ];
-    const STARTS: [&str; 8] = [
-        "AWS_",
-        "AZURE_",
-        "DIGITALOCEAN_",
-        "DOCKER_AUTH",
-        "KUBE",
-        "VAULT_",
-        "OP_SESSION",
-        "BW_",
-    ];
-    const EXACT: [&str; 9] = [
-        "DATABASE_URL",
-        "GOOGLE_APPLICATION_CREDENTIALS",
-        "MONGODB_URI",
-        "MYSQL_PWD",
-        "NETRC",
-        "PGPASSFILE",
-        "REDIS_URL",
-        "SSH_ASKPASS",
-        "GIT_ASKPASS",
-    ];
-    let name = name.to_string_lossy().to_uppercase();
-    EXACT.contains(&name.as_str())
-        || ANYWHERE.iter().any(|part| name.contains(part))
-        || STARTS.iter().any(|start| name.starts_with(start))
-        || (ENDS.iter().any(|end| name.ends_with(end)) && name != "OLD_PWD")
 }
 
 /// Names of doors out of the sandbox: agents, buses, displays, daemons.

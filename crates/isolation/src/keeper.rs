@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use sandbox_linux::cgroup::{Consumption, Entrance, Group};
 use sandbox_linux::clone::{Child, Namespaces, Parent, close_others, unshare};
 use sandbox_linux::message;
@@ -518,21 +519,34 @@ impl Ready {
     /// how that is told. Does not wait for it to be started.
     pub fn start(self, order: &Order, streams: &[BorrowedFd<'_>]) -> Result<Inner, LaunchError> {
         let word = [control::GO, &encoded(order)?].concat();
-        Ok(self.told(order, &word, streams))
+        self.told(order, &word, streams)
     }
 
     /// Tells it what to run on a terminal of its own, which nobody else can open. Our end of it comes when
     /// it was started.
     pub fn start_on_terminal(self, order: &Order, size: Size) -> Result<Inner, LaunchError> {
         let word = control::go_on_terminal(size, &encoded(order)?);
-        Ok(self.told(order, &word, &[]))
+        self.told(order, &word, &[])
     }
 
-    fn told(mut self, order: &Order, word: &[u8], streams: &[BorrowedFd<'_>]) -> Inner {
-        // One that has ended does not hear it; it has said why.
-        let _ = message::send(&self.inner.control, word, streams);
-        self.inner.command = order.command.clone();
-        self.inner
+    fn told(
+        mut self,
+        order: &Order,
+        word: &[u8],
+        streams: &[BorrowedFd<'_>],
+    ) -> Result<Inner, LaunchError> {
+        let has_no_room = |error: &io::Error| {
+            let no_room = [Errno::MSGSIZE, Errno::NOBUFS, Errno::NOMEM];
+            Errno::from_io_error(error).is_some_and(|error| no_room.contains(&error))
+        };
+        match message::send(&self.inner.control, word, streams) {
+            Err(error) if has_no_room(&error) => Err(launch::exec_error_of(&order.command, error)),
+            // One that has ended does not hear it; it has said why.
+            _ => {
+                self.inner.command = order.command.clone();
+                Ok(self.inner)
+            }
+        }
     }
 
     /// Is it being made, or waiting? One that could not be made is not: starting it tells why.

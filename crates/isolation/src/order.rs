@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// The longest an order can be. A message between processes has to fit into their socket.
-pub const MOST: usize = 128 << 10;
+/// The longest an order can be: two texts as long as Linux takes them, and what is around.
+pub const MOST: usize = 288 << 10;
 
 /// A command for a sandbox that waits for one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -34,7 +34,17 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
     let flags = SendFlags::NOSIGNAL;
-    rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags)?;
+    let mut send = || rustix::net::sendmsg(&socket, &[IoSlice::new(bytes)], &mut ancillary, flags);
+    match send() {
+        // Longer than most are: the socket has to be told that there is one.
+        Err(rustix::io::Errno::MSGSIZE) => {
+            rustix::net::sockopt::set_socket_send_buffer_size(&socket, bytes.len())?;
+            send()?;
+        }
+        outcome => {
+            outcome?;
+        }
+    }
     Ok(())
 }
 
@@ -109,6 +119,17 @@ mod tests {
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through");
+    }
+
+    #[test]
+    fn a_message_may_be_longer_than_most() {
+        let (ours, theirs) = pair().unwrap();
+        let long = vec![7; 300 << 10];
+        send(&ours, &long, &[ours.as_fd()]).unwrap();
+        let mut bytes = vec![0; long.len() + 1];
+        let (length, descriptors) = receive(&theirs, &mut bytes).unwrap();
+        assert!(bytes[..length] == long);
+        assert_eq!(descriptors.len(), 1);
     }
 
     #[test]

@@ -250,6 +250,9 @@ pub struct ExecutionResult {
     pub return_value: Option<String>,
     /// What it used.
     pub metrics: Metrics,
+    /// It may have made more files than its artifacts.
+    #[serde(default)]
+    pub artifacts_truncated: bool,
 }
 
 /// What an execution used, measured on its processes.

@@ -284,6 +284,8 @@ pub struct Session {
     pub error: Option<String>,
     /// When its files were removed.
     pub workspace_removed_at: Option<Timestamp>,
+    /// The image it was made from. Unknown of one that is older than this field and whose template is gone.
+    pub image: Option<String>,
 }
 
 /// What of the network a session's code may reach.

@@ -23,6 +23,9 @@ pub enum LineError {
     /// It is gone.
     #[error("the session's executor is gone")]
     Cut,
+    /// It says nothing, though it should.
+    #[error("nothing was heard of the session's executor for {} seconds", .0.as_secs())]
+    Silent(std::time::Duration),
     /// It answers something else.
     #[error("the session's executor does not answer to what it was asked")]
     Nonsense,
@@ -136,6 +139,11 @@ impl Line {
         }
     }
 
+    /// Is the executor known to be gone?
+    pub fn is_cut(&self) -> bool {
+        self.shared.waiting.lock().cut
+    }
+
     async fn put(&self, ask: Ask) -> Result<UnboundedReceiver<Answered>, LineError> {
         let (number, answers) = self.shared.waiting.expect().ok_or(LineError::Cut)?;
         self.send(number, ask).await?;
@@ -146,7 +154,12 @@ impl Line {
         let question = Question { number, ask };
         let sent = self.shared.link.send(&question, &[]).await;
         sent.map_err(|error| {
-            self.shared.waiting.forget(number);
+            match error.kind() {
+                io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                    self.shared.waiting.cut();
+                }
+                _ => self.shared.waiting.forget(number),
+            }
             LineError::Unreachable(error)
         })
     }
@@ -321,9 +334,11 @@ mod tests {
         // However long that is: nothing has happened to it.
         let early = tokio::time::timeout(Duration::from_millis(50), line.cut()).await;
         assert!(early.is_err());
+        assert!(!line.is_cut());
         drop(executor);
         line.cut().await;
         line.cut().await;
+        assert!(line.is_cut());
         assert!(matches!(line.ask(Ask::Ping).await, Err(LineError::Cut)));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::MemfdFlags;
 use sandbox_executor::link;
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
@@ -15,7 +16,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::line::Line;
-use crate::nursery::{Done, Notice, Nursery, Order, Refusal, RefusalKind, What};
+use crate::nursery::{self, Done, Notice, Nursery, Order, Refusal, RefusalKind, SANDBOXES, What};
 use crate::promotion::{Promote, Promotion};
 use crate::room::{self, Room};
 use crate::runtime::{Asked, Changes, Raised, Runtime, RuntimeError, Usage};
@@ -128,6 +129,32 @@ impl Local {
         self.report(("fork", from.clone()), what).await
     }
 
+    /// The sessions that have a workspace here, raised or not.
+    pub async fn workspaces(&self) -> Result<Vec<SessionId>, RuntimeError> {
+        let directory = self.shared.nursery.root.join(SANDBOXES);
+        let list = move || -> io::Result<Vec<SessionId>> {
+            let mut found = Vec::new();
+            let entries = match std::fs::read_dir(directory) {
+                Ok(entries) => entries,
+                // Nothing was ever raised.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+                Err(error) => return Err(error),
+            };
+            for entry in entries {
+                found.extend(
+                    entry?
+                        .file_name()
+                        .to_str()
+                        .and_then(|name| name.parse().ok()),
+                );
+            }
+            Ok(found)
+        };
+        let listed = tokio::task::spawn_blocking(list).await;
+        let listed = listed.map_err(|_| RuntimeError::Gone)?;
+        listed.map_err(RuntimeError::Room)
+    }
+
     /// What a session's workspace has that it did not start with, raised or not.
     pub async fn changes(&self, session: &SessionId) -> Result<Changes, RuntimeError> {
         let what = What::Changes(session.clone());
@@ -201,15 +228,31 @@ impl Local {
             what,
         };
         let text = serde_json::to_vec(&order).map_err(|error| RuntimeError::Tell(error.into()))?;
-        let descriptors: Vec<_> = line.iter().map(AsFd::as_fd).collect();
+        let apart = match text.len() > nursery::SHORT {
+            true => Some(in_memory(&text).map_err(RuntimeError::Tell)?),
+            false => None,
+        };
+        let text = if apart.is_some() {
+            nursery::APART
+        } else {
+            &text
+        };
+        let descriptors: Vec<_> = apart.iter().chain(&line).map(AsFd::as_fd).collect();
         self.shared
-            .send(&text, &descriptors)
+            .send(text, &descriptors)
             .await
             .map_err(RuntimeError::Tell)?;
         // From here on it is the nursery's, and nothing of it is ours.
         drop(line);
         (&mut waits.done).await.map_err(|_| RuntimeError::Gone)
     }
+}
+
+/// A file in memory with this in it.
+fn in_memory(text: &[u8]) -> io::Result<OwnedFd> {
+    let mut file = File::from(rustix::fs::memfd_create("order", MemfdFlags::CLOEXEC)?);
+    file.write_all(text)?;
+    Ok(file.into())
 }
 
 impl Runtime for Local {
@@ -251,6 +294,10 @@ impl Runtime for Local {
 
     fn fork<'a>(&'a self, from: &'a SessionId, to: &'a SessionId) -> Asked<'a, ()> {
         Box::pin(self.fork(from, to))
+    }
+
+    fn workspaces(&self) -> Asked<'_, Vec<SessionId>> {
+        Box::pin(self.workspaces())
     }
 
     fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes> {

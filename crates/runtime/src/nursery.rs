@@ -22,6 +22,8 @@ use crate::descriptors;
 use crate::promotion::Promote;
 use crate::runtime::Usage;
 use crate::spec::SessionSpec;
+pub(crate) use workspaces::SANDBOXES;
+
 use work::At;
 
 mod errand;
@@ -34,8 +36,14 @@ mod workspaces;
 /// Pieces of control groups are called this and the nursery's pid, so that leftovers can be told.
 const GROUND: &str = "sandbox-nursery-";
 
-/// The longest message; a session's environment is the longest part of one.
-const LONGEST: usize = 128 << 10;
+/// The longest message that goes through the socket itself. A longer one is in a file in memory, whose
+/// descriptor comes first, with [`APART`] in its place.
+pub(crate) const SHORT: usize = 64 << 10;
+
+/// The longest message at all: the most paths that a promote can name.
+const LONG: u64 = 64 << 20;
+
+pub(crate) const APART: &[u8] = b"@";
 
 /// What the nursery is told, under a number of the teller's choosing.
 #[derive(Debug, Serialize, Deserialize)]

@@ -56,6 +56,9 @@ pub trait Runtime: Debug + Send + Sync {
     /// stands still while it is copied.
     fn fork<'a>(&'a self, from: &'a SessionId, to: &'a SessionId) -> Asked<'a, ()>;
 
+    /// The sessions that have a workspace here, raised or not.
+    fn workspaces(&self) -> Asked<'_, Vec<SessionId>>;
+
     /// What a session's workspace has that it did not start with, raised or not.
     fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes>;
 

@@ -2,9 +2,11 @@
 //!
 //! Each handler takes one of [`Reader`], [`Operator`] and [`Admin`]: what it takes is what its caller
 //! needs. A key that was found good is believed for a few seconds, so that most requests cost no
-//! look-up; one that is revoked here is forgotten at once.
+//! look-up; one that is revoked here is forgotten at once. Whoever brings a key that is not known is a stranger, and the
+//! database is asked for no more of those than strangers may send.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use sandbox_control::{Caller, Control, hash};
 use sandbox_model::{KeyId, RequestId, Scope};
+use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::rate::address;
@@ -23,6 +26,13 @@ use crate::state::App;
 
 /// How long a key that was found good is believed.
 const BELIEVED: Duration = Duration::from_secs(5);
+
+/// How many keys are looked up at a time. Far fewer than a stranger may ask, so that good keys of one address
+/// do not use that up while they are looked up.
+const AT_ONCE: usize = 8;
+
+/// How long a key waits for others to be looked up.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The longest key that is looked at.
 const LONGEST: usize = 256;
@@ -33,6 +43,7 @@ pub(crate) struct Keys {
     /// The hash of the admin's key, which is in no database.
     admin: String,
     known: Mutex<HashMap<String, (Holder, Instant)>>,
+    turns: Semaphore,
 }
 
 /// Who holds a key.
@@ -47,6 +58,7 @@ impl Keys {
         Keys {
             admin: hash(&admin.0),
             known: Mutex::default(),
+            turns: Semaphore::new(AT_ONCE),
         }
     }
 
@@ -55,18 +67,21 @@ impl Keys {
         self.lock().clear();
     }
 
-    async fn holder(&self, control: &Control, secret: &str) -> Result<Option<Holder>, ApiError> {
+    /// The holder of a key that need not be looked up: the admin's, and one that is believed.
+    fn known(&self, secret: &str) -> Option<Holder> {
         let hash = hash(secret);
         // Both are hashes: how far they agree tells nothing of the key, and is compared without telling.
         if equal(hash.as_bytes(), self.admin.as_bytes()) {
             let scope = Scope::Admin;
-            return Ok(admin_id(&hash).map(|key_id| Holder { key_id, scope }));
+            return admin_id(&hash).map(|key_id| Holder { key_id, scope });
         }
-        if let Some((holder, since)) = self.lock().get(&hash)
-            && since.elapsed() < BELIEVED
-        {
-            return Ok(Some(holder.clone()));
-        }
+        let known = self.lock();
+        let (holder, since) = known.get(&hash)?;
+        (since.elapsed() < BELIEVED).then(|| holder.clone())
+    }
+
+    /// The holder of any key.
+    async fn look_up(&self, control: &Control, secret: &str) -> Result<Option<Holder>, ApiError> {
         let Some(key) = control.key(secret).await? else {
             return Ok(None);
         };
@@ -76,7 +91,7 @@ impl Keys {
         };
         let mut known = self.lock();
         known.retain(|_, (_, since)| since.elapsed() < BELIEVED);
-        known.insert(hash, (holder.clone(), Instant::now()));
+        known.insert(hash(secret), (holder.clone(), Instant::now()));
         Ok(Some(holder))
     }
 
@@ -97,31 +112,85 @@ fn admin_id(hash: &str) -> Option<KeyId> {
     format!("key_{}", hash.get(..16)?).parse().ok()
 }
 
+/// What a request knocks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    /// How the server is, which it tells everybody, also when its database does not answer.
+    Health,
+    /// What else needs no key.
+    Open,
+    /// The API.
+    Api,
+}
+
+impl Door {
+    fn of(path: &str) -> Door {
+        match path {
+            "/health" | "/ready" => Door::Health,
+            path if path.starts_with("/api/") => Door::Api,
+            _ => Door::Open,
+        }
+    }
+}
+
 /// Recognises the sender, and counts the request against what they may ask in a second.
 pub(crate) async fn recognise(
     State(app): State<App>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let presented = bearer(&request);
-    let holder = match presented {
-        Some(secret) => match app.keys.holder(&app.control, &secret).await {
-            Ok(holder) => holder,
-            Err(error) => return error.into_response(),
-        },
-        None => None,
-    };
-    let allowed = match &holder {
-        Some(holder) => app.rates.check_key(&holder.key_id),
-        None => app.rates.check_address(address(&request)),
-    };
-    if let Err(wait) = allowed {
-        return ApiError::too_many(wait).into_response();
-    }
-    if let Some(holder) = holder {
-        request.extensions_mut().insert(holder);
+    let door = Door::of(request.uri().path());
+    let (address, secret) = (address(&request), bearer(&request));
+    match holder(&app, door, address, secret.as_deref()).await {
+        Ok(Some(holder)) => drop(request.extensions_mut().insert(holder)),
+        Ok(None) => {}
+        Err(error) => return error.into_response(),
     }
     next.run(request).await
+}
+
+/// Who knocks; none when it is a stranger. Refused when they do so too often.
+async fn holder(
+    app: &App,
+    door: Door,
+    address: IpAddr,
+    secret: Option<&str>,
+) -> Result<Option<Holder>, ApiError> {
+    if door == Door::Health {
+        let allowed = app.rates.probes.take(address);
+        return allowed.map(|()| None).map_err(ApiError::too_many);
+    }
+    let known = secret.and_then(|secret| app.keys.known(secret));
+    let holder = match (known, secret) {
+        (Some(holder), _) => holder,
+        (None, Some(secret)) if door == Door::Api => match unknown(app, address, secret).await? {
+            Some(holder) => holder,
+            None => return Ok(None),
+        },
+        _ => {
+            let allowed = app.rates.strangers.take(address);
+            return allowed.map(|()| None).map_err(ApiError::too_many);
+        }
+    };
+    let allowed = app.rates.check_key(&holder.key_id);
+    allowed.map(|()| Some(holder)).map_err(ApiError::too_many)
+}
+
+/// Looks up a key that nobody has vouched for of late. Until it is found good, its sender is a stranger.
+async fn unknown(app: &App, address: IpAddr, secret: &str) -> Result<Option<Holder>, ApiError> {
+    let turn = tokio::time::timeout(PATIENCE, app.keys.turns.acquire()).await;
+    let _turn = turn.map_err(|_| ApiError::unavailable("the database"))?;
+    // Who had the turn before may have brought the same.
+    if let Some(holder) = app.keys.known(secret) {
+        return Ok(Some(holder));
+    }
+    let strangers = &app.rates.strangers;
+    strangers.take(address).map_err(ApiError::too_many)?;
+    let found = app.keys.look_up(&app.control, secret).await;
+    if !matches!(found, Ok(None)) {
+        strangers.give_back(address);
+    }
+    found
 }
 
 fn bearer(request: &Request) -> Option<String> {

@@ -9,22 +9,22 @@ use serde::de::DeserializeOwned;
 use crate::error::ApiError;
 use crate::exact::{Exact, in_words};
 
-/// The longest body: an event of a megabyte, code, and what JSON adds to them.
+/// The longest body of most requests: an event of a megabyte, code, and what JSON adds to them.
 const LONGEST: usize = 4 << 20;
 
-/// A body that was read.
+/// A body that was read, of at most so many bytes.
 #[derive(Debug)]
-pub(crate) struct Body<T> {
+pub(crate) struct Body<T, const MOST: usize = LONGEST> {
     /// What it says.
     pub(crate) value: T,
     /// What tells it from another one.
     pub(crate) digest: String,
 }
 
-impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for Body<T, MOST> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _: &S) -> Result<Body<T>, ApiError> {
+    async fn from_request(request: Request, _: &S) -> Result<Body<T, MOST>, ApiError> {
         let kind = request.headers().get(CONTENT_TYPE);
         let kind = kind
             .and_then(|kind| kind.to_str().ok())
@@ -35,7 +35,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             let solution = "send the header `Content-Type: application/json`; `curl --json` does";
             return Err(ApiError::invalid(detail, solution));
         }
-        let bytes = read(request.into_body()).await?;
+        let bytes = read_most(request.into_body(), MOST).await?;
         // Nothing at all says as much as an empty object.
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         Ok(Body {
@@ -45,16 +45,20 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// The whole of it, if it is no longer than it may be.
+/// The whole of it, if it is no longer than most may be.
 pub(crate) async fn read(body: axum::body::Body) -> Result<bytes::Bytes, ApiError> {
-    let limited = Limited::new(body, LONGEST);
+    read_most(body, LONGEST).await
+}
+
+async fn read_most(body: axum::body::Body, most: usize) -> Result<bytes::Bytes, ApiError> {
+    let limited = Limited::new(body, most);
     match limited.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
             axum::http::StatusCode::BAD_REQUEST,
             "Sandbox.PayloadTooLarge",
             "the request is too large",
-            format!("its body is larger than {LONGEST} bytes"),
+            format!("its body is larger than {most} bytes"),
             "upload large data as a file",
         )),
         Err(_) => Err(ApiError::invalid("the body ended early", "send it again")),

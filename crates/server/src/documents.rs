@@ -45,6 +45,10 @@ fn problems() -> Vec<ServeError> {
             source: io::ErrorKind::PermissionDenied.into(),
         },
         ServeError::Taken(data()),
+        ServeError::Closed {
+            path: data(),
+            user: 59_999,
+        },
         ServeError::Bind {
             address: address("127.0.0.1:8000"),
             source: io::ErrorKind::AddrInUse.into(),
@@ -54,6 +58,7 @@ fn problems() -> Vec<ServeError> {
             source: io::ErrorKind::AddrNotAvailable.into(),
         },
         ServeError::Exposed(address("0.0.0.0:8000")),
+        ServeError::Guessable(address("0.0.0.0:8000")),
         ServeError::LogLevel("loud".to_owned()),
         ServeError::Nursery(io::ErrorKind::WouldBlock.into()),
         ServeError::Records(StoreError::BadUrl(
@@ -96,6 +101,8 @@ fn kind(error: &ServeError) -> Option<usize> {
         ServeError::Records(_) => 6,
         ServeError::Objects(_) => 7,
         ServeError::Run(_) => 8,
+        ServeError::Closed { .. } => 10,
+        ServeError::Guessable(_) => 11,
         ServeError::Control(_) => return None,
     })
 }
@@ -104,7 +111,7 @@ fn kind(error: &ServeError) -> Option<usize> {
 fn every_reason_not_to_run_is_told_with_its_way_out() {
     let page = document("docs/troubleshooting.md");
     let kinds: BTreeSet<usize> = problems().iter().filter_map(kind).collect();
-    assert!(kinds.into_iter().eq(0..10));
+    assert!(kinds.into_iter().eq(0..12));
     for problem in problems() {
         let said = format!("error: {problem}\n");
         assert!(

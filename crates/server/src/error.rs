@@ -5,12 +5,11 @@
 
 mod codes;
 
-use std::error::Error;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use sandbox_control::{ControlError, Kind};
+use sandbox_control::{ControlError, Kind, chain};
 use sandbox_model::RequestId;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -151,6 +150,25 @@ impl ApiError {
             "an error that it did not expect",
             "look for the request's identifier in the server's log",
         )
+    }
+
+    /// Is it the client who must act?
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.status.is_client_error()
+    }
+
+    /// The same, as executors are told of it.
+    pub(crate) fn inward(mut self) -> ApiError {
+        self.code = match self.code {
+            "Sandbox.InvalidParameter" => "Internal.InvalidParameter",
+            "Sandbox.PayloadTooLarge" => "Internal.PayloadTooLarge",
+            "Sandbox.TooManyRequests" => "Internal.TooManyRequests",
+            "Sandbox.CapacityExhausted" => "Internal.CapacityExhausted",
+            "Sandbox.Unavailable" => "Internal.Unavailable",
+            "Sandbox.InternalError" => "Internal.InternalError",
+            code => code,
+        };
+        self
     }
 
     /// As it is written in answer to this request.
@@ -294,17 +312,6 @@ fn short(mut text: String) -> String {
     if text.len() > MOST {
         text.truncate(text.floor_char_boundary(MOST));
         text.push('…');
-    }
-    text
-}
-
-/// An error with what caused it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
     }
     text
 }

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use sandbox_control::{ControlError, Elsewhere};
+use sandbox_control::{ControlError, Elsewhere, check_agent_id};
 use sandbox_model::{ExecutionId, RequestId, SessionId};
 use serde::Deserialize;
 
@@ -129,6 +129,7 @@ async fn with_agent(request: Request) -> Result<(Option<About>, Request), ApiErr
     let wanted = serde_json::from_slice::<Wanted>(&bytes).ok();
     let agent = wanted.filter(|wanted| wanted.mode.as_deref() == Some("persistent"));
     let agent = agent.and_then(|wanted| wanted.agent_id);
+    let agent = agent.filter(|agent| check_agent_id(agent).is_ok());
     Ok((
         agent.map(About::Agent),
         Request::from_parts(parts, Body::from(bytes)),

@@ -1,14 +1,17 @@
 //! What executors in containers report.
 //!
 //! Each session has a token of its own, derived from one secret: what speaks for one session cannot speak for
-//! another. It reaches the executor by a descriptor, and never the code that the executor runs.
+//! another. It reaches the executor by a descriptor, and never the code that the executor runs. Every code of
+//! an error that is answered here begins with `Internal.`.
 
 mod executions;
 mod sessions;
+mod speaker;
 mod token;
 
 use axum::Router;
 use axum::http::StatusCode;
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use sandbox_control::{ControlError, Kind, News};
@@ -46,6 +49,15 @@ pub(crate) fn router() -> Router<App> {
             "/executions/{execution_id}/result",
             post(executions::result),
         )
+        .route_layer(map_response(inward))
+}
+
+/// An error as executors are told of it, whoever found it.
+async fn inward(mut response: Response) -> Response {
+    match response.extensions_mut().remove::<ApiError>() {
+        Some(error) => error.inward().into_response(),
+        None => response,
+    }
 }
 
 /// What a report is answered with.

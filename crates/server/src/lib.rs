@@ -9,6 +9,7 @@ mod api;
 mod authentication;
 mod body;
 mod cors;
+mod data_directory;
 #[cfg(test)]
 mod documents;
 mod error;
@@ -39,7 +40,7 @@ pub use error::ERROR_CODES;
 pub use logging::is_level as is_log_level;
 pub use openapi::{document, document_text};
 pub use sandbox_control::Settings as ControlSettings;
-pub use sandbox_store::objects::{Addressing, Credentials, Location};
+pub use sandbox_store::objects::{Addressing, Credentials, Location, Role};
 pub use sandbox_store::records::Pool;
-pub use serve::{ServeError, Served, serve};
-pub use settings::{S3, Secret, Settings};
+pub use serve::{ServeError, Served, check, serve};
+pub use settings::{S3, SHORTEST_KEY, Secret, Settings};

@@ -7,8 +7,12 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::http::Method;
 use utoipa::openapi::header::Header;
-use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::response::Response;
 use utoipa::openapi::schema::{Components, ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -16,6 +20,7 @@ use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Required, Schema
 use utoipa::{OpenApi, ToSchema};
 
 use crate::error::ErrorView;
+use crate::query::Parameters;
 use crate::router;
 
 /// What it says before its routes.
@@ -89,6 +94,29 @@ pub(crate) fn head() -> Document {
 pub fn document() -> Document {
     let (_, document) = router::described().split_for_parts();
     finished(document)
+}
+
+/// Which parameters the query of each route may have. What is asked of a session's own server is for that to know.
+pub(crate) fn parameters(document: &Document) -> Parameters {
+    let mut known = HashMap::new();
+    for (path, item) in &document.paths.paths {
+        for (method, operation) in [
+            (Method::GET, &item.get),
+            (Method::PUT, &item.put),
+            (Method::POST, &item.post),
+            (Method::DELETE, &item.delete),
+        ] {
+            let Some(operation) = operation else { continue };
+            let is_ours = operation.operation_id.as_deref() != Some("speak_to_port");
+            if is_ours && scope(operation).is_some() {
+                let names =
+                    described(operation).filter(|one| one.parameter_in == ParameterIn::Query);
+                let names = names.map(|one| one.name.clone()).collect();
+                known.insert((method, path.clone()), names);
+            }
+        }
+    }
+    Parameters(Arc::new(known))
 }
 
 /// The description as the repository has it, in openapi/sandbox.json.
@@ -204,15 +232,10 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 /// Adds what every route shares.
 fn complete(operation: &mut Operation) {
     let scope = scope(operation);
-    let parameters = operation.parameters.iter().flatten();
-    let mut parameters = parameters.filter_map(|parameter| match parameter {
-        RefOr::T(parameter) => Some(parameter),
-        RefOr::Ref(_) => None,
-    });
-    let is_about_something = parameters.any(|one| one.parameter_in == ParameterIn::Path);
+    let is_about_something = described(operation).any(|one| one.parameter_in == ParameterIn::Path);
     let is_asked = |status: &str| match status {
-        // A path need not even be text.
-        "400" => is_about_something,
+        // A path need not even be text, and a query may name what there is not.
+        "400" => is_about_something || scope.is_some(),
         // Somebody who may look is anybody with a key.
         "403" => scope.as_deref().is_some_and(|scope| scope != "read"),
         "401" | "503" => scope.is_some(),
@@ -246,6 +269,14 @@ fn complete(operation: &mut Operation) {
                 .insert("X-Request-Id".to_owned(), RefOr::Ref(shared));
         }
     }
+}
+
+fn described(operation: &Operation) -> impl Iterator<Item = &Parameter> {
+    let parameters = operation.parameters.iter().flatten();
+    parameters.filter_map(|parameter| match parameter {
+        RefOr::T(parameter) => Some(parameter),
+        RefOr::Ref(_) => None,
+    })
 }
 
 /// The scope that a route needs; none where it needs no key.

@@ -1,10 +1,17 @@
 //! What a request's path and query say.
 
-use axum::extract::{FromRequestParts, RawPathParams};
-use axum::http::request::Parts;
-use serde::de::DeserializeOwned;
+use std::collections::HashMap;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams, Request, State};
+use axum::http::Method;
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+
+use crate::authentication::Holder;
 use crate::error::ApiError;
 
 /// The query, read.
@@ -25,6 +32,49 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
             )
         })?;
         Ok(Query(value))
+    }
+}
+
+/// Which parameters the query of each route may have, by its method and path.
+#[derive(Debug, Clone)]
+pub(crate) struct Parameters(pub(crate) Arc<HashMap<(Method, String), Vec<String>>>);
+
+/// Refuses what a route has no parameter for, so that a typo does not silently do nothing. What is not described
+/// takes anything.
+pub(crate) async fn know(
+    State(Parameters(known)): State<Parameters>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let method = match *request.method() {
+        Method::HEAD => Method::GET,
+        ref method => method.clone(),
+    };
+    let path = request.extensions().get::<MatchedPath>();
+    let route = path.map(|path| (method, path.as_str().to_owned()));
+    // A stranger is told nothing, not even this.
+    let is_known = request.extensions().get::<Holder>().is_some();
+    let names = route
+        .filter(|_| is_known)
+        .and_then(|route| known.get(&route));
+    let query = request.uri().query().unwrap_or_default();
+    let stray = names.and_then(|names| {
+        let mut given = form(query).map(|(name, _)| name);
+        let stray = given.find(|given| !names.iter().any(|name| name == given))?;
+        let detail = format!("{}: there is no such parameter", shown(&stray));
+        Some(ApiError::invalid(detail, advice(names)))
+    });
+    match stray {
+        Some(error) => error.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+fn advice(names: &[String]) -> String {
+    match names {
+        [] => "leave it out: this takes no parameters".to_owned(),
+        [one] => format!("use {one}"),
+        [most @ .., last] => format!("use {} or {last}", most.join(", ")),
     }
 }
 

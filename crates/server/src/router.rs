@@ -8,8 +8,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::api::{
-    audit, events, executions, files, health, keys, nodes, ports, promotion, sessions, templates,
-    terminal,
+    audit, changes, events, executions, files, health, keys, nodes, ports, promotion, sessions,
+    templates, terminal,
 };
 use crate::authentication::recognise;
 use crate::cors;
@@ -19,6 +19,7 @@ use crate::internal;
 use crate::measuring::measure;
 use crate::openapi;
 use crate::perseverance::persevere;
+use crate::query::know;
 use crate::reference;
 use crate::request_id;
 use crate::state::App;
@@ -32,7 +33,7 @@ pub(crate) fn described() -> OpenApiRouter<App> {
         .routes(routes!(sessions::pause))
         .routes(routes!(sessions::resume))
         .routes(routes!(sessions::fork))
-        .routes(routes!(sessions::changes))
+        .routes(routes!(changes::changes))
         .routes(routes!(promotion::promote))
         .routes(routes!(events::watch))
         .routes(routes!(executions::execute))
@@ -77,6 +78,7 @@ pub(crate) fn router(app: App, origins: &[String]) -> Router {
     let (router, document) = described().split_for_parts();
     // A file may be called so, too.
     let upload = get(files::download).delete(files::remove);
+    let parameters = openapi::parameters(&document);
     let document = axum::Json(openapi::finished(document));
     let router = router
         .route("/api/v1/sessions/{session_id}/files/upload", upload)
@@ -95,6 +97,7 @@ pub(crate) fn router(app: App, origins: &[String]) -> Router {
         )
         .route("/api/v1/docs", get(reference::page))
         .fallback(|| async { ApiError::of_status(axum::http::StatusCode::NOT_FOUND) })
+        .layer(from_fn_with_state(parameters, know))
         .layer(from_fn_with_state(app.clone(), forward))
         .layer(from_fn_with_state(app.clone(), recognise))
         // Executors have tokens of their own, and no key.

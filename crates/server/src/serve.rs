@@ -4,7 +4,6 @@
 //! then comes the runtime with its threads. The address is bound before anything is set right in the
 //! records, so that of two servers by mistake one fails first and touches nothing.
 
-use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::authentication::Keys;
+use crate::data_directory;
 use crate::forwarding::peers;
 use crate::internal::Tokens;
 use crate::logging;
@@ -28,7 +28,7 @@ use crate::measuring::Measures;
 use crate::rate::Rates;
 use crate::router::router;
 use crate::secrets;
-use crate::settings::{Secret, Settings};
+use crate::settings::{SHORTEST_KEY, Secret, Settings};
 use crate::state::App;
 
 /// Why a server does not run.
@@ -45,6 +45,14 @@ pub enum ServeError {
     /// Another server uses it.
     #[error("another server uses the data directory {}", .0.display())]
     Taken(PathBuf),
+    /// Sessions cannot get to it.
+    #[error("user {user}, whom sessions belong to, cannot get through {}", path.display())]
+    Closed {
+        /// The directory that is closed: it, or one above it.
+        path: PathBuf,
+        /// To whom.
+        user: u32,
+    },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -56,6 +64,11 @@ pub enum ServeError {
     /// Everybody could reach it, and nobody chose its key.
     #[error("{0} can be reached from other machines, and no API key was chosen")]
     Exposed(SocketAddr),
+    /// Everybody could reach it, and find its key by trying.
+    #[error(
+        "{0} can be reached from other machines, and its API key has fewer than {SHORTEST_KEY} characters"
+    )]
+    Guessable(SocketAddr),
     /// The log cannot be started.
     #[error("the log level is not one: {0}")]
     LogLevel(String),
@@ -93,12 +106,21 @@ impl Failure for ServeError {
             ServeError::Taken(_) => {
                 "end that server, or choose another directory with --data and another address with --bind"
             }
+            ServeError::Closed { path, .. } => {
+                let path = path.display();
+                return Some(format!(
+                    "choose another directory with --data, or open this one with chmod o+x {path}"
+                ));
+            }
             ServeError::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
                 "something else listens there: end it, or choose another port with --bind"
             }
             ServeError::Bind { .. } => "choose another address with --bind",
             ServeError::Exposed(_) => {
                 "set SANDBOX_API_KEY or SANDBOX_API_KEY_FILE, or bind to 127.0.0.1"
+            }
+            ServeError::Guessable(_) => {
+                "choose a longer one, such as `openssl rand -hex 32` prints, or bind to 127.0.0.1"
             }
             ServeError::NurseryLost => {
                 "start the server again: sessions are as they were; what ran in them is lost"
@@ -124,7 +146,8 @@ pub struct Served {
 /// Runs a server until it is told to end by SIGTERM or SIGINT; `listening` is called when it answers.
 /// Must be called while the process has a single thread.
 pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), ServeError> {
-    let lock = prepare(&settings)?;
+    check(&settings)?;
+    let lock = data_directory::take(&settings.data, settings.user)?;
     let nursery = Nursery::start(&settings.data.join("sessions"), settings.user);
     let nursery = nursery.map_err(ServeError::Nursery)?;
     descriptors::allow_all();
@@ -139,25 +162,16 @@ pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), 
     served
 }
 
-/// What needs no threads: the directory, and that it is ours alone.
-fn prepare(settings: &Settings) -> Result<File, ServeError> {
-    if settings.api_key.is_none() && !settings.bind.ip().is_loopback() {
-        return Err(ServeError::Exposed(settings.bind));
+/// What is to be said against these settings before anything is touched. [`serve`] says it, too.
+pub fn check(settings: &Settings) -> Result<(), ServeError> {
+    let bind = settings.bind;
+    if bind.ip().is_loopback() {
+        return Ok(());
     }
-    let data = &settings.data;
-    let unusable = |source| ServeError::Data {
-        path: data.clone(),
-        source,
-    };
-    std::fs::create_dir_all(data).map_err(unusable)?;
-    // Sessions may belong to another user, who must get through; what is in it is closed itself.
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o711);
-    std::fs::set_permissions(data, mode).map_err(unusable)?;
-    let lock = File::create(data.join("lock")).map_err(unusable)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => Err(ServeError::Taken(data.clone())),
-        Err(std::fs::TryLockError::Error(error)) => Err(unusable(error)),
+    match &settings.api_key {
+        None => Err(ServeError::Exposed(bind)),
+        Some(key) if key.is_guessable() => Err(ServeError::Guessable(bind)),
+        Some(_) => Ok(()),
     }
 }
 
@@ -236,6 +250,7 @@ async fn assemble(
         region: s3.region.clone().unwrap_or(defaults.region),
         addressing: s3.addressing.unwrap_or(defaults.addressing),
         credentials: s3.credentials.clone(),
+        role: s3.role.clone(),
         signing_key: defaults.signing_key,
     };
     let objects = Objects::open(&settings.objects, &access).await?;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use sandbox_linux::identity::Ids;
-use sandbox_store::objects::{Addressing, Credentials, Location};
+use sandbox_store::objects::{Addressing, Credentials, Location, Role};
 use sandbox_store::records::Pool;
 
 /// Everything a server is told.
@@ -49,13 +49,25 @@ pub struct S3 {
     pub region: Option<String>,
     /// Where requests name their bucket.
     pub addressing: Option<Addressing>,
-    /// Who we are; the machine's own role when there is none.
+    /// Who we are; whoever `role` is when there is none.
     pub credentials: Option<Credentials>,
+    /// Who gives us credentials that nobody wrote down.
+    pub role: Role,
 }
+
+/// A key that is shorter than this, in characters, is found by trying.
+pub const SHORTEST_KEY: usize = 16;
 
 /// A text that no log shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
+
+impl Secret {
+    /// As a key, could it be found by trying?
+    pub fn is_guessable(&self) -> bool {
+        self.0.chars().count() < SHORTEST_KEY
+    }
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -26,7 +26,7 @@ pub use content::content_of;
 pub use error::ObjectsError;
 pub use key::{KeyError, ObjectKey, ObjectPrefix};
 pub use link::{Grant, LINK_PATH, LinkError, SigningKey};
-pub use location::{Access, Addressing, Credentials, Location, LocationError};
+pub use location::{Access, Addressing, Credentials, Location, LocationError, Role};
 pub use range::ByteRange;
 
 use files::Files;

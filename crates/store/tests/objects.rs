@@ -10,6 +10,8 @@ mod faults;
 mod links;
 #[path = "objects/on_files.rs"]
 mod on_files;
+#[path = "objects/roles.rs"]
+mod roles;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -74,11 +74,14 @@ EXCUSED = [
     ("create_session", RejectedPositiveData, r'"network\.allow: is given, but the network is not enabled"'),
     ("create_session", RejectedPositiveData, r'"agent_id: is needed for a persistent session"'),
     ("create_session", RejectedPositiveData, r'"source: has not exactly one of directory and files"'),
+    # Nor that a length is counted in bytes.
+    ("create_session|list_sessions", RejectedPositiveData, r'"agent_id: must have 1 to 128 bytes"'),
     # Nor what is on this machine, and in which state.
     ("create_session", RejectedPositiveData, r'"source\.directory: is not there"'),
     ("create_session|fork_session", RejectedPositiveData, r"template \S+ is not active"),
     ("delete_template", RejectedPositiveData, r"is used by \d+ live sessions"),
     ("download_file", RejectedPositiveData, r'"path: \S+ is a directory"|"Range: the file has \d+ bytes"'),
+    ("upload_file", RejectedPositiveData, r'"path: (Is|Not) a directory '),
     # Nor how amounts are bounded. Variables, packages, hosts, images and paths have rules that are told in words.
     (
         "create_session|(create|update)_template",

@@ -4,6 +4,8 @@ use std::fs;
 
 use rustix::process::Pid;
 
+use crate::eventually;
+
 /// A number of seconds to sleep that nobody else sleeps, so that who does can be found.
 pub fn unlikely(seconds: u32, purpose: u32) -> String {
     format!("{seconds}.{purpose:03}{}", std::process::id())
@@ -36,4 +38,18 @@ pub fn parent(pid: Pid) -> Option<Pid> {
 
 fn file(pid: Pid, name: &str) -> String {
     format!("/proc/{}/{name}", pid.as_raw_nonzero())
+}
+
+/// The executor of whoever was started with `word`: the process above it that is first in a namespace of its own, and
+/// in no other one.
+#[track_caller]
+pub fn executor(word: &str) -> Pid {
+    let inside = eventually("it runs", || started_with(word).pop());
+    let mut above = std::iter::successors(Some(inside), |pid| parent(*pid));
+    let is_first = |pid: &Pid| {
+        let numbers = status(*pid, "NSpid").unwrap_or_default();
+        let numbers: Vec<_> = numbers.split_whitespace().collect();
+        numbers.len() == 2 && numbers[1] == "1"
+    };
+    above.find(is_first).expect("an executor above it")
 }

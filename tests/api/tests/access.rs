@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sandbox_api_tests::{Answer, Server, is_time, on_every_storage, pause};
@@ -97,6 +98,16 @@ fn names(object: &Value) -> BTreeSet<&str> {
         .collect()
 }
 
+/// A cursor as the server writes them, to a record that no list has.
+fn forged(list: &str, id: &str) -> String {
+    let inner = format!("{list}\n0\n{id}");
+    let mix = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let sum = inner.bytes().fold(0x811c_9dc5, mix);
+    let bytes = inner.bytes().chain(sum.to_be_bytes());
+    let digits: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+    format!("c1{digits}")
+}
+
 /// Waits as a stranger who is told to, and gives the answer after that.
 fn patiently(ask: impl Fn() -> Answer) -> Answer {
     loop {
@@ -181,7 +192,7 @@ on_every_storage! {
         assert!(secret.starts_with("sbx_") && secret.len() > 40, "{secret}");
 
         let find = || {
-            let list = server.get("/api-keys").expect(200);
+            let list = server.get("/api-keys?limit=200").expect(200);
             assert!(!list.text().contains("secret") && !list.text().contains(secret));
             let list = list.json(200);
             list["keys"].as_array().unwrap().iter().find(|key| key["key_id"] == id).unwrap().clone()
@@ -201,6 +212,38 @@ on_every_storage! {
         for id in ["key_0000000000000000", "not-a-key"] {
             server.delete(&format!("/api-keys/{id}")).error(404, "Sandbox.KeyNotFound");
         }
+    }
+
+    fn keys_are_listed_newest_first_a_page_at_a_time(server: &Server) {
+        let made: Vec<_> = (0..3).map(|_| key(server, "read").0).collect();
+        let list = |query: &str| server.get(&format!("/api-keys{query}")).json(200);
+        let all = list("");
+        assert_eq!(names(&all), ["keys", "next_cursor", "total"].into());
+        assert!(all["total"].as_u64() >= Some(3), "{all}");
+        assert_eq!(list("?limit=1")["keys"].as_array().unwrap().len(), 1);
+        // Others make keys meanwhile: those that are older stay where they are.
+        let mut seen = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = list(&format!("?limit=2{cursor}"));
+            seen.extend(page["keys"].as_array().unwrap().iter().map(|key| key["key_id"].as_str().unwrap().to_owned()));
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        let place = |id: &String| seen.iter().position(|seen| seen == id).unwrap();
+        assert!(place(&made[2]) < place(&made[1]) && place(&made[1]) < place(&made[0]), "{seen:?}");
+        for (query, field) in [("limit=0", "limit"), ("limit=201", "limit"), ("cursor=!", "cursor"), ("offset=-1", "offset"),
+            ("scope=read", "scope")]
+        {
+            server.get(&format!("/api-keys?{query}")).invalid(field);
+            server.get(&format!("/nodes?{query}")).invalid(field);
+        }
+        let nodes = server.get("/nodes?limit=1").json(200);
+        assert_eq!(names(&nodes), ["next_cursor", "nodes", "total"].into());
+        assert_eq!((&nodes["total"], &nodes["next_cursor"]), (&json!(1), &Value::Null));
+        assert_eq!(server.get("/nodes?offset=1").json(200)["nodes"], json!([]));
     }
 
     fn a_key_has_a_name_and_one_of_three_scopes(server: &Server) {
@@ -235,6 +278,66 @@ on_every_storage! {
         ask(Ipv4Addr::new(127, 0, 1, 5)).error(401, "Sandbox.Unauthorized");
         pause(Duration::from_secs(wait));
         ask(here).error(401, "Sandbox.Unauthorized");
+    }
+
+    fn good_keys_use_up_nothing_of_what_strangers_may_ask(server: &Server) {
+        let here = Ipv4Addr::new(127, 0, 1, 6);
+        let ask = |secret: &str| server.stranger("GET", "/api/v1/sessions?limit=1").from(here).key(secret).send();
+        let keys: Vec<_> = (0..60).map(|_| key(server, "read").1).collect();
+        for key in &keys {
+            ask(key).json(200);
+        }
+        let (_, fresh) = key(server, "read");
+        std::thread::scope(|scope| {
+            let asking: Vec<_> = (0..60).map(|_| scope.spawn(|| ask(&fresh))).collect();
+            for asked in asking {
+                asked.join().unwrap().json(200);
+            }
+        });
+    }
+
+    fn no_more_keys_are_looked_up_than_strangers_may_send(server: &Server) {
+        let here = Ipv4Addr::new(127, 0, 1, 7);
+        let ask = |secret: &str| server.stranger("GET", "/api/v1/sessions?limit=1").from(here).key(secret).send();
+        let is_over = AtomicBool::new(false);
+        let flood = || {
+            for number in 0.. {
+                let answer = ask(&format!("sbx_{number:064x}"));
+                assert!([401, 429].contains(&answer.status), "{}", answer.text());
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let flooding: Vec<_> = (0..4).map(|_| scope.spawn(flood)).collect();
+            // Nobody knows of a key that was never used whether it is good: it waits with the others.
+            let waited = (0..100).any(|_| ask(&key(server, "read").1).status == 429);
+            is_over.store(true, Ordering::Relaxed);
+            flooding.into_iter().for_each(|flooding| flooding.join().unwrap());
+            assert!(waited, "every key was looked up");
+        });
+    }
+
+    fn strangers_do_not_use_up_what_a_load_balancer_may_ask(server: &Server) {
+        let here = Ipv4Addr::new(127, 0, 1, 8);
+        let ask = |target: &str| server.stranger("GET", target).from(here).send();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let flooding = scope.spawn(|| {
+                let mut refused = 0;
+                while !is_over.load(Ordering::Relaxed) || refused == 0 {
+                    refused += usize::from(ask("/api/v1/sessions").status == 429);
+                }
+            });
+            let probes = ["/ready", "/health"].repeat(20);
+            let answers: Vec<_> = probes.into_iter().map(ask).collect();
+            is_over.store(true, Ordering::Relaxed);
+            flooding.join().unwrap();
+            for answer in answers {
+                answer.expect(200);
+            }
+        });
     }
 
     fn the_admins_key_is_for_its_owners_eyes(server: &Server) {
@@ -288,6 +391,85 @@ on_every_storage! {
             assert!(allow.contains(allowed), "{method} {target}: {allow}");
             answer.error(405, "Sandbox.MethodNotAllowed");
         }
+    }
+
+    fn a_method_that_somebody_made_up_is_counted_with_all_others(server: &Server) {
+        for made_up in ["BREW", "b0gus-METHOD"] {
+            server.call(made_up, "/api/v1/sessions").send().error(405, "Sandbox.MethodNotAllowed");
+            server.call(made_up, "/nowhere").send().error(404, "Sandbox.NotFound");
+        }
+        let measured = server.call("GET", "/metrics").send().expect(200).text();
+        assert!(!measured.contains("BREW") && !measured.contains("b0gus"), "{measured}");
+        for route in ["/api/v1/sessions", "none"] {
+            let counted = |line: &str| {
+                line.starts_with("sandbox_http_requests_total") && line.contains(r#"method="other""#)
+                    && line.contains(&format!("route=\"{route}\""))
+            };
+            assert!(measured.lines().any(counted), "{measured}");
+        }
+        assert!(!server.log().contains("BREW"));
+    }
+
+    fn text_that_not_every_database_takes_is_refused_before_one_is_asked(server: &Server) {
+        let session = server.session();
+        for (query, field) in [
+            ("sessions?agent_id=%00", "agent_id"),
+            ("sessions?agent_id=a%00b", "agent_id"),
+            ("sessions?agent_id=a%1Bb", "agent_id"),
+            ("sessions?agent_id=", "agent_id"),
+            (&format!("sessions?agent_id={}", "a".repeat(129)), "agent_id"),
+            ("sessions?template_id=%00", "template_id"),
+            ("sessions?status=%00", "status"),
+            ("sessions?cursor=%00", "cursor"),
+            (&format!("sessions?cursor={}", forged("sessions", "sess_\0")), "cursor"),
+            ("templates?include_inactive=%00", "include_inactive"),
+            (&format!("templates?cursor={}", forged("templates", "\0")), "cursor"),
+            ("audit?cursor=%00", "cursor"),
+            (&format!("sessions/{session}/executions?status=%00"), "status"),
+            (&format!("sessions/{session}/files?path=%00"), "path"),
+            (&format!("sessions/{session}/archive?path=%00"), "path"),
+        ] {
+            server.get(&format!("/{query}")).invalid(field);
+        }
+        let agent_of_128 = "a".repeat(128);
+        assert_eq!(server.get(&format!("/sessions?agent_id={agent_of_128}")).json(200)["total"], 0);
+        for agent in ["\0", "a\0b", "a\u{1b}[2J", "\u{85}", " ", "", &"a".repeat(129)] {
+            for mode in ["ephemeral", "persistent"] {
+                let asked = json!({ "template_id": "python-basic", "mode": mode, "agent_id": agent });
+                server.post("/sessions", &asked).invalid("agent_id");
+                let keyed = server.posting("/sessions", &asked).header("Idempotency-Key", "unkeepable");
+                keyed.send().invalid("agent_id");
+            }
+        }
+    }
+
+    fn a_parameter_that_is_not_known_is_refused_by_its_name(server: &Server) {
+        let session = server.session();
+        let refused = |method: &str, path: &str, name: &str| {
+            let call = server.call(method, &format!("/api/v1/{path}"));
+            let error = call.json(&json!({ "language": "shell", "code": "true" })).send().invalid(name);
+            error["solution"].as_str().unwrap().to_owned()
+        };
+        let solution = refused("GET", "sessions?statsu=running", "statsu");
+        assert_eq!(solution, "use status, template_id, agent_id, limit, offset or cursor");
+        assert_eq!(refused("GET", "sessions?status=running&%00=1", "\\0"), solution);
+        refused("GET", "sessions?Limit=1", "Limit");
+        refused("GET", "templates?inactive=true", "inactive");
+        refused("GET", "audit?since=1", "since");
+        refused("GET", &format!("sessions/{session}/files?dir=x"), "dir");
+        refused("GET", &format!("sessions/{session}/archive?limit=1"), "limit");
+        refused("GET", &format!("sessions/{session}/terminal?colums=80"), "colums");
+        refused("GET", &format!("sessions/{session}/executions?state=failed"), "state");
+        let solution = refused("GET", &format!("sessions/{session}?verbose=1"), "verbose");
+        assert_eq!(solution, "leave it out: this takes no parameters");
+        refused("DELETE", &format!("sessions/{session}?force=true"), "force");
+        refused("POST", &format!("sessions/{session}/execute?wiat=true"), "wiat");
+        assert_eq!(server.get(&format!("/sessions/{session}/executions")).json(200)["total"], 0);
+        assert_eq!(server.get(&format!("/sessions/{session}?")).json(200)["status"], "running");
+        // Who may not ask is not told what there is to ask; who asks how the server is may be a balancer of any kind.
+        let stranger = |target: &str| patiently(|| server.stranger("GET", target).from(Ipv4Addr::new(127, 0, 1, 9)).send());
+        stranger("/api/v1/sessions?statsu=running").error(401, "Sandbox.Unauthorized");
+        stranger("/ready?now=1").expect(200);
     }
 
     fn a_body_that_is_not_what_it_should_be_is_refused(server: &Server) {

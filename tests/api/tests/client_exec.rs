@@ -176,7 +176,6 @@ fn code_comes_from_an_argument_a_file_or_a_pipe() {
         &["exec", &id, "--file", "/nowhere"],
         &["exec", &id, "--file", &file, "true"],
         &["exec", &id, "-", "--event", "@-"],
-        &["exec", &id, "true", "--idempotency-key", "k"],
         &["exec", "--memory", "1G", &id, "true"],
     ] {
         assert_eq!(server.ask(wrong).failed(1).out(), "", "{wrong:?}");
@@ -251,6 +250,17 @@ fn code_can_be_left_to_itself_and_asked_for_later() {
     assert_eq!(first["status"], "submitted");
     server.until(first["execution_id"].as_str().unwrap(), "completed");
     assert_eq!(server.shell(&id, "cat times"), "once");
+    // Also where it prints as it goes.
+    let streamed = [
+        "exec",
+        &id,
+        "--idempotency-key",
+        "k2",
+        "echo again >> times; cat times",
+    ];
+    for _ in 0..2 {
+        assert_eq!(server.ask(streamed).succeeded().out(), "once\nagain\n");
+    }
 
     let listed = server
         .ask(["execution", "list", &id, "--status", "failed"])

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::process::Command;
 
 use sandbox_api_tests::{Options, Server, Storage, pipe, rows};
 use sandbox_tests::{Running, finish};
@@ -203,6 +204,30 @@ fn files_that_cannot_be_moved_leave_nothing_behind() {
     let listed = server.ask(["file", "list", &id]).succeeded();
     assert!(!listed.out().contains('\x1b'), "{listed}");
     assert_eq!(listed.out().lines().count(), 2, "{listed}");
+}
+
+#[test]
+fn the_next_page_can_be_pasted_whatever_code_called_its_files() {
+    let server = Server::plain();
+    let id = server.session();
+    server.shell(&id, r"touch -- -rf $'evil\e]0;owned\a; reboot' zz");
+    let mut names = Vec::new();
+    let mut cursor = None;
+    for _ in 0..2 {
+        let page = ["file", "list", &id, "--limit", "1"].map(str::to_owned);
+        let listed = server.ask(page.into_iter().chain(cursor)).succeeded();
+        names.extend(rows(&listed).into_iter().map(|row| row[0].clone()));
+        let said = listed.err();
+        assert!(!said.contains(['\x1b', '\x07']), "{said:?}");
+        let (_, rest) = said.split_once("the rest, ").unwrap();
+        let (word, _) = rest.split_once(" the next page").unwrap();
+        let mut bash = Command::new("bash");
+        let pasted = finish(bash.args(["-c", &format!("printf %s {word}")]));
+        cursor = Some(pasted.succeeded().out());
+    }
+    let last = server.ask(["file", "list", &id]).succeeded();
+    let all: Vec<String> = rows(&last).into_iter().map(|row| row[0].clone()).collect();
+    assert_eq!(names, all[..2]);
 }
 
 /// What a process has for itself in memory, in bytes.

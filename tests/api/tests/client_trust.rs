@@ -415,7 +415,7 @@ fn what_is_safe_is_asked_again_when_the_server_has_too_much_to_do() {
     for (answers, arguments, heard) in [
         (vec![busy.clone(); 9], &["template", "create", "x"][..], 1),
         (vec![busy.clone(); 9], &["session", "delete", SESSION], 1),
-        (vec![busy.clone(); 9], &["exec", SESSION, "true"], 1),
+        (vec![busy.clone(); 9], &["exec", SESSION, "true"], 4),
         (
             vec![busy.clone(); 9],
             &["exec", SESSION, "true", "--json"],

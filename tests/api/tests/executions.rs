@@ -9,10 +9,12 @@ use sandbox_api_tests::{Event, Form, Server, is_time, like, on_every_storage};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-const RESULT: [&str; 15] = [
+const RESULT: [&str; 17] = [
     "artifacts",
+    "artifacts_truncated",
     "completed_at",
     "error",
+    "error_code",
     "execution_id",
     "execution_time",
     "exit_code",
@@ -119,6 +121,7 @@ on_every_storage! {
             ("status", json!("success")),
             ("stdout_truncated", json!(false)),
             ("stderr_truncated", json!(false)),
+            ("artifacts_truncated", json!(false)),
             ("exit_code", json!(0)),
             ("return_value", json!(42)),
             ("error", Value::Null),
@@ -215,12 +218,15 @@ on_every_storage! {
         ] {
             let result = server.run(&id, language, code);
             assert_eq!(result["status"], "failed", "{code}: {result:#}");
+            assert_eq!(result["error_code"], "Sandbox.ExecException", "{code}: {result:#}");
             assert_ne!(result["exit_code"], 0, "{code}");
             assert_eq!(result["return_value"], Value::Null, "{code}");
             let stderr = result["stderr"].as_str().unwrap();
             assert!(stderr.contains(said), "{code}: {stderr}");
             if language == "python" {
-                assert!(stderr.contains("Traceback") || stderr.contains("SyntaxError"), "{stderr}");
+                // What is wrong with an answer is wrong with no line of the code.
+                let told = stderr.contains("Traceback") || said == "SyntaxError" || stderr.starts_with("TypeError: ");
+                assert!(told, "{stderr}");
             }
             let execution = result["execution_id"].as_str().unwrap();
             assert_eq!(server.get(&format!("/executions/{execution}")).json(200)["status"], "failed");
@@ -269,6 +275,7 @@ on_every_storage! {
             let result = server.run_with(&id, json!({ "language": language, "code": code, "timeout": 1 }));
             let took = begin.elapsed();
             assert_eq!(result["status"], "timeout", "{result:#}");
+            assert_eq!(result["error_code"], "Sandbox.ExecTimeout");
             assert_eq!(result["exit_code"], -1);
             assert_eq!(result["stdout"], "before\n");
             let stderr = result["stderr"].as_str().unwrap();
@@ -296,6 +303,7 @@ on_every_storage! {
         assert_eq!(cancelled["status"], "cancelled");
         let result = server.get(&format!("/executions/{execution}/result")).json(200);
         assert_eq!((&result["status"], &result["exit_code"]), (&json!("cancelled"), &json!(-1)));
+        assert_eq!(result["error_code"], Value::Null);
         let error = server.post(&format!("/executions/{execution}/cancel"), &json!({})).error(409, "Sandbox.StateConflict");
         assert!(error.to_string().contains("cancelled"), "{error}");
         assert_eq!(server.shell(&id, "echo answers"), "answers");
@@ -403,6 +411,18 @@ on_every_storage! {
         assert_eq!(server.get(&format!("/executions/{execution}/result")).json(200), result);
     }
 
+    fn of_too_many_artifacts_it_is_told_that_there_are_more(server: &Server) {
+        let id = server.session();
+        let result = server.run(&id, "shell", "mkdir made; cd made; seq 1001 | xargs touch");
+        assert_eq!(result["status"], "success", "{result:#}");
+        let told = (result["artifacts"].as_array().unwrap().len(), &result["artifacts_truncated"]);
+        assert_eq!(told, (1000, &json!(true)));
+        let execution = result["execution_id"].as_str().unwrap();
+        assert_eq!(server.get(&format!("/executions/{execution}/result")).json(200), result);
+        let result = server.run(&id, "shell", "touch one-more");
+        assert_eq!((&result["artifacts"][0]["path"], &result["artifacts_truncated"]), (&json!("one-more"), &json!(false)));
+    }
+
     fn code_and_event_and_timeout_have_bounds(server: &Server) {
         let id = server.session();
         let with = |fields: Value| {
@@ -418,6 +438,15 @@ on_every_storage! {
         with(json!({ "code": 1 })).invalid("code");
         with(json!({ "event": "x".repeat((1 << 20) - 2) })).json(200);
         with(json!({ "event": "x".repeat((1 << 20) - 1) })).invalid("event");
+        // As deep as its reader goes, and a little less, with what is around it.
+        let nested = |depth: usize| (0..depth).fold(json!(0), |inner, _| json!([{ "a": inner }]));
+        let depth = "def handler(event):\n    depth = 0\n    while event:\n        event = event[0]['a']\n        depth += 2\n    return depth";
+        let deepest = with(json!({ "event": nested(50), "language": "python", "code": depth })).json(200);
+        assert_eq!(deepest["return_value"], 100, "{deepest:#}");
+        for too_deep in [json!([nested(50)]), nested(62), json!([nested(62)]), nested(63)] {
+            let error = with(json!({ "event": too_deep })).invalid("event");
+            assert!(error.to_string().contains("nested deeper than 100 levels"), "{error}");
+        }
         with(json!({ "timeout": 1 })).json(200);
         with(json!({ "timeout": 3600 })).json(200);
         for timeout in [json!(0), json!(3601), json!(-1), json!(1.5), json!("1")] {
@@ -430,7 +459,7 @@ on_every_storage! {
         server.post(&format!("/sessions/{id}/execute"), &json!({ "code": "true" })).invalid("language");
         server.post(&format!("/sessions/{id}/execute"), &json!({ "language": "shell" })).invalid("code");
         server.post(&format!("/sessions/{id}/execute?wait=perhaps"), &json!({ "language": "shell", "code": "true" })).invalid("wait");
-        assert_eq!(server.get(&format!("/sessions/{id}/executions")).json(200)["total"], 4);
+        assert_eq!(server.get(&format!("/sessions/{id}/executions")).json(200)["total"], 5);
     }
 
     fn what_is_not_an_execution_is_not_found(server: &Server) {
@@ -488,18 +517,76 @@ on_every_storage! {
         let path = format!("/sessions/{other}/execute?wait=true");
         let elsewhere = server.posting(&path, &asked).header("Idempotency-Key", "once").send().json(200);
         assert_eq!(elsewhere["stdout"], "1\n");
-        // While it is being done, it is in progress.
-        let slow = json!({ "language": "shell", "code": "echo > begun; until [ -e go ]; do sleep 0.01; done" });
+        // What is refused is not remembered: the key is free for what is right.
+        with("corrected", &json!({ "language": "shell", "code": "echo \0" })).invalid("code");
+        with("corrected", &asked).json(200);
+    }
+
+    fn a_key_leads_to_one_execution_however_it_is_answered(server: &Server) {
+        let id = server.session();
+        let path = format!("/sessions/{id}/execute");
+        let asked = json!({ "language": "shell", "code": "echo ran >> log; echo out; echo err >&2; exit 3" });
+        let with = |key: &str, query: &str, body: &Value| {
+            server.posting(&format!("{path}{query}"), body).header("Idempotency-Key", key)
+        };
+        let plain = |key: &str| with(key, "", &asked).send().json(200);
+        let waiting = |key: &str| with(key, "?wait=true", &asked).send().json(200);
+        let streaming = |key: &str| {
+            let stream = with(key, "", &asked).header("Accept", "text/event-stream").open();
+            stream.events().collect::<Vec<_>>()
+        };
+        let again = |events: &[Event], result: &Value| {
+            let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
+            assert_eq!(names, ["submitted", "stdout", "stderr", "result"]);
+            assert_eq!(events[0].data, json!({ "execution_id": result["execution_id"] }));
+            assert_eq!((heard(events, "stdout"), heard(events, "stderr")), (b"out\n".to_vec(), b"err\n".to_vec()));
+            assert_eq!(events[3].data, *result);
+        };
+        // Whichever answer is asked for first, the others are of the same execution.
+        let submitted = plain("plain");
+        let result = waiting("plain");
+        assert_eq!((&result["execution_id"], &result["exit_code"]), (&submitted["execution_id"], &json!(3)));
+        again(&streaming("plain"), &result);
+        assert_eq!(plain("plain"), submitted);
+        let result = waiting("waiting");
+        assert_eq!(plain("waiting")["execution_id"], result["execution_id"]);
+        again(&streaming("waiting"), &result);
+        let events = streaming("streaming");
+        let result = events.last().unwrap().data.clone();
+        assert_eq!(waiting("streaming"), result);
+        again(&streaming("streaming"), &result);
+        assert_eq!(server.shell(&id, "wc -l < log"), "3");
+
+        let streamed = |key: &str, body: &Value| with(key, "", body).header("Accept", "text/event-stream").send();
+        streamed("plain", &json!({ "language": "shell", "code": "true" })).error(409, "Sandbox.StateConflict");
+        for key in ["", " ", "ä", &"k".repeat(129)] {
+            streamed(key, &asked).invalid("Idempotency-Key");
+        }
+        assert_eq!(server.get(&format!("/sessions/{id}/executions")).json(200)["total"], 4);
+    }
+
+    fn who_asks_again_while_it_runs_hears_of_the_same_end(server: &Server) {
+        let id = server.session();
+        let slow = json!({ "language": "shell", "code": "echo ran >> log; echo > begun; until [ -e go ]; do sleep 0.01; done; echo done" });
+        let with = |query: &str| {
+            let path = format!("/sessions/{id}/execute{query}");
+            server.posting(&path, &slow).header("Idempotency-Key", "slow")
+        };
         std::thread::scope(|scope| {
-            let call = server.posting(&format!("/sessions/{id}/execute?wait=true"), &slow);
-            let first = scope.spawn(|| call.header("Idempotency-Key", "slow").send());
+            let first = scope.spawn(|| with("?wait=true").send());
             server.until_file(&id, "begun");
-            let error = with("slow", &slow).error(409, "Sandbox.StateConflict");
-            assert!(error.to_string().contains("being done"), "{error}");
+            let submitted = with("").send().json(200);
+            let mut events = with("").header("Accept", "text/event-stream").open().events();
+            assert_eq!(events.next().unwrap().data["execution_id"], submitted["execution_id"]);
+            let second = scope.spawn(|| with("?wait=true").send());
             server.upload(&id, "go", b"").json(201);
             let first = first.join().unwrap().json(200);
-            assert_eq!(with("slow", &slow).json(200), first);
+            assert_eq!((&first["execution_id"], &first["stdout"]), (&submitted["execution_id"], &json!("done\n")));
+            assert_eq!(second.join().unwrap().json(200), first);
+            let rest: Vec<_> = events.collect();
+            assert_eq!((heard(&rest, "stdout"), &rest.last().unwrap().data), (b"done\n".to_vec(), &first));
         });
+        assert_eq!(server.shell(&id, "wc -l < log"), "1");
     }
 
     fn executions_of_a_session_run_beside_each_other(server: &Server) {
@@ -527,6 +614,7 @@ on_every_storage! {
         assert!(is_time(&crashed["crashed_at"]));
         let result = server.get(&format!("/executions/{execution}/result")).json(200);
         assert_eq!((&result["status"], &result["exit_code"]), (&json!("crashed"), &json!(-1)));
+        assert_eq!(result["error_code"], Value::Null);
     }
 
     fn nothing_is_left_from_one_execution_to_the_next_but_files(server: &Server) {

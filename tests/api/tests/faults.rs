@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use sandbox_api_tests::process::{parent, started_with, status, unlikely};
+use rustix::process::{Signal, kill_process};
+use sandbox_api_tests::process::{executor, parent, started_with, unlikely};
 use sandbox_api_tests::{Answer, Call, Options, Server, Storage, User, eventually, id_of};
 use sandbox_test_servers::{Database, S3};
 use sandbox_tests::{finish, unmount};
@@ -265,19 +265,6 @@ fn a_server_that_is_killed_goes_on_where_it_was_with_mariadb() {
     a_server_that_is_killed_goes_on_where_it_was(Storage::MariadbAndFiles);
 }
 
-/// The executor of whoever sleeps for so long: the process above it that is first in a namespace of its own,
-/// and in no other one.
-fn executor(word: &str) -> Pid {
-    let sleeper = eventually("somebody sleeps", || started_with(word).pop());
-    let mut above = std::iter::successors(Some(sleeper), |pid| parent(*pid));
-    let is_first = |pid: &Pid| {
-        let numbers = status(*pid, "NSpid").unwrap_or_default();
-        let numbers: Vec<_> = numbers.split_whitespace().collect();
-        numbers.len() == 2 && numbers[1] == "1"
-    };
-    above.find(is_first).unwrap()
-}
-
 /// An execution that runs, and goes on.
 fn endless(server: &Server, session: &str) -> String {
     let code = json!({ "language": "shell", "code": "echo > begun; sleep 600", "timeout": 900 });
@@ -393,6 +380,39 @@ fn check_sessions(server: &Server, maker: usize, open: &[usize]) {
         assert_eq!(ask(), session);
         assert_eq!(server.shell(&session, "echo well"), "well");
     }
+}
+
+#[test]
+fn what_a_key_promised_is_not_done_again_because_its_result_was_lost() {
+    let database = Database::postgres();
+    let url = database.fresh_database();
+    let name = url.rsplit('/').next().unwrap();
+    let options = Options::on(Storage::SqliteAndFiles);
+    let mut server = options.with(&["--database", &url]).start();
+    let session = server.session();
+    let code = "echo ran >> log; echo > begun; until [ -e go ]; do sleep 0.01; done";
+    let fields = json!({ "language": "shell", "code": code });
+    let path = format!("/sessions/{session}/execute?wait=true");
+    let ask = |server: &Server| {
+        let call = server.posting(&path, &fields);
+        call.header("Idempotency-Key", "once").send()
+    };
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| ask(&server));
+        server.until_file(&session, "begun");
+        database.query(name, "ALTER TABLE results RENAME TO hidden");
+        server.upload(&session, "go", b"x").json(201);
+        first.join().unwrap().error(409, "Sandbox.StateConflict");
+    });
+    database.query(name, "ALTER TABLE hidden RENAME TO results");
+    ask(&server).error(409, "Sandbox.StateConflict");
+    assert_eq!(server.shell(&session, "cat log"), "ran");
+    // Whoever starts next tells what became of it.
+    server.stop();
+    server.start();
+    let result = ask(&server).json(200);
+    assert_eq!(result["status"], "crashed", "{result:#}");
+    assert_eq!(server.shell(&session, "cat log"), "ran");
 }
 
 fn a_database_that_is_killed_is_waited_for(mut database: Database) {

@@ -3,7 +3,7 @@
 
 use sandbox_api_tests::{Options, Storage, eventually};
 use sandbox_test_servers::Database;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[test]
 fn a_server_without_its_database_is_not_ready_until_it_is_back() {
@@ -13,6 +13,9 @@ fn a_server_without_its_database_is_not_ready_until_it_is_back() {
     let server = options.start();
     let ready = || server.stranger("GET", "/ready").send();
     assert_eq!(ready().expect(200).text(), "ready\n");
+    let named = json!({ "name": "probe", "scope": "read" });
+    let made = server.post("/api-keys", &named).json(201);
+    let key = made["secret"].as_str().unwrap();
 
     database.kill();
     let error = ready().error(503, "Sandbox.Unavailable");
@@ -21,6 +24,12 @@ fn a_server_without_its_database_is_not_ready_until_it_is_back() {
     assert_eq!(health["status"], "unhealthy");
     assert_eq!(health["components"]["database"]["status"], "unhealthy");
     assert_eq!(health["components"]["object_store"]["status"], "healthy");
+    // Nor is it needed to know who asks.
+    let holder = |target: &str| server.stranger("GET", target).key(key).send();
+    assert_eq!(holder("/health").json(503)["status"], "unhealthy");
+    let error = holder("/ready").error(503, "Sandbox.Unavailable");
+    assert_eq!(error["description"], "the database does not answer");
+    assert!(holder("/metrics").expect(200).text().contains("sandbox_"));
 
     database.restart();
     eventually("it is ready again", || {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use sandbox_api_tests::{Answer, Call, Options, Server, Storage, eventually};
-use sandbox_test_servers::{Database, S3};
+use sandbox_test_servers::{ContainerCredentials, Database, S3};
 use serde_json::json;
 
 /// Follows a link to an object store on this machine.
@@ -50,6 +50,32 @@ fn files_of_ended_sessions_are_had_though_their_node_is_away() {
     other
         .get(&format!("/sessions/{session}/files"))
         .error(503, "Sandbox.Unavailable");
+}
+
+#[test]
+fn a_container_keeps_objects_by_its_role() {
+    let s3 = S3::shared();
+    let (bucket, container) = (s3.fresh_bucket(), ContainerCredentials::of(s3));
+    let objects = format!("s3:{bucket}");
+    let token = container.token_file();
+    let server = Options::on(Storage::SqliteAndFiles)
+        .with(&["--objects", &objects, "--s3-endpoint", &s3.url()])
+        .env("AWS_CONTAINER_CREDENTIALS_FULL_URI", container.url())
+        .env(
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+            token.to_str().unwrap(),
+        )
+        // Where nobody is, and what is not for us: neither goes over what was said, nor beside it.
+        .env("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+        .env("AWS_SKIP_SIGNATURE", "true")
+        .start();
+    let session = server.session();
+    server.shell(&session, "echo small > file");
+    server.delete(&format!("/sessions/{session}")).json(200);
+    let stored = s3
+        .directory()
+        .join(format!("data/{bucket}/workspace/{session}/file"));
+    eventually("it is kept", || stored.exists().then_some(()));
 }
 
 #[test]

@@ -220,6 +220,26 @@ on_both! {
 }
 
 #[test]
+fn nodes_are_listed_by_name_a_page_at_a_time() {
+    let database = Database::postgres();
+    let pair = Pair::on(&database, &[]);
+    let list = |query: &str| pair.get(&pair.one, &format!("/nodes?{query}")).json(200);
+    let first = list("limit=1");
+    assert_eq!(
+        (&first["nodes"][0]["node_id"], &first["total"]),
+        (&json!("one"), &json!(2))
+    );
+    assert_eq!(first["nodes"].as_array().unwrap().len(), 1);
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let second = list(&format!("limit=1&cursor={cursor}"));
+    assert_eq!(
+        (&second["nodes"][0]["node_id"], &second["next_cursor"]),
+        (&json!("other"), &Value::Null)
+    );
+    assert_eq!(list("offset=1")["nodes"][0]["node_id"], "other");
+}
+
+#[test]
 fn each_takes_from_its_own_pool() {
     let database = Database::postgres();
     let pair = Pair::on(&database, &[]);

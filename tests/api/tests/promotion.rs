@@ -168,3 +168,29 @@ fn only_a_session_at_rest_that_started_from_something_is_promoted() {
         );
     });
 }
+
+#[test]
+fn many_paths_can_be_named() {
+    with_source("on", |server, source| {
+        let session = changed(server, source);
+        // Far more than one message between processes holds.
+        let mut paths: Vec<_> = (0..9_000)
+            .map(|number| format!("{}/{number}", "x".repeat(200)))
+            .collect();
+        paths.push("new".to_owned());
+        let answer = promote(
+            server,
+            &session,
+            &json!({ "paths": paths, "dry_run": true }),
+        );
+        assert!([200, 400].contains(&answer.status), "{}", answer.text());
+        let paths: Vec<_> = std::iter::repeat_n("new".to_owned(), 10_000).collect();
+        let applied = promote(server, &session, &json!({ "paths": paths })).json(200);
+        assert_eq!(applied["applied"], true);
+        assert_eq!(
+            fs::read_to_string(source.join("new/made.txt")).unwrap(),
+            "made\n"
+        );
+        assert_eq!(server.shell(&session, "echo well"), "well");
+    });
+}

@@ -78,7 +78,7 @@ on_every_storage! {
             "mode": "persistent",
             "agent_id": agent("every field"),
             "resources": { "cpu": "0.5", "memory": "256Mi", "disk": "2Gi", "max_processes": 64 },
-            "env_vars": { "GREETING": "hello", "API_TOKEN": "sesame" },
+            "env_vars": { "GREETING": "hello", "API_TOKEN": "sesame", "DB_PWD": "sesame", "SENTRY_DSN": "sesame" },
             "network": { "enabled": false, "allow": [] },
             "source": { "files": { "a/b.txt": "content" } },
         });
@@ -96,7 +96,7 @@ on_every_storage! {
             ("pod_name", Value::Null),
             ("workspace_path", json!(format!("workspace/{id}"))),
             ("resources", asked["resources"].clone()),
-            ("env_vars", json!({ "GREETING": "hello", "API_TOKEN": "[redacted]" })),
+            ("env_vars", json!({ "GREETING": "hello", "API_TOKEN": "[redacted]", "DB_PWD": "[redacted]", "SENTRY_DSN": "[redacted]" })),
             ("network", asked["network"].clone()),
             ("terminated_at", Value::Null),
             ("timeout", json!(90)),

@@ -1,6 +1,9 @@
 //! What a server says when it starts, and when it cannot.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use rustix::process::{Signal, getpgid};
@@ -26,6 +29,14 @@ fn banner(server: &Server) -> Vec<String> {
 fn refusal(output: &Output) -> String {
     assert!(!output.status.success());
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
 #[test]
@@ -128,6 +139,80 @@ fn beyond_the_loopback_a_key_must_be_chosen() {
         !elsewhere.exists(),
         "something was made before it was refused"
     );
+}
+
+#[test]
+fn a_key_that_others_could_find_is_refused_before_they_can_try() {
+    let server = server();
+    let elsewhere = server.base().join("elsewhere");
+    let exposed = Command::new(server.command().get_program())
+        .args(["serve", "--bind", "0.0.0.0:0", "--data"])
+        .arg(&elsewhere)
+        .env("SANDBOX_API_KEY", "fifteen-letters")
+        .output()
+        .unwrap();
+    let expected = "error: 0.0.0.0:0 can be reached from other machines, and its API key has fewer than 16 characters\n\
+         hint: choose a longer one, such as `openssl rand -hex 32` prints, or bind to 127.0.0.1\n";
+    assert_eq!(refusal(&exposed), expected);
+    assert!(!elsewhere.exists());
+}
+
+#[test]
+fn a_check_refuses_what_a_start_would() {
+    let server = server();
+    for (key, arguments) in [
+        ("", &["--check"][..]),
+        ("fifteen-letters", &["--check", "--json"]),
+    ] {
+        let start = |arguments: &[&str]| {
+            Command::new(server.command().get_program())
+                .args(["serve", "--bind", "0.0.0.0:8000", "--data"])
+                .arg(server.base().join("elsewhere"))
+                .args(arguments)
+                .env("SANDBOX_API_KEY", key)
+                .output()
+                .unwrap()
+        };
+        let checked = start(arguments);
+        assert_eq!(refusal(&checked), refusal(&start(&[])));
+        // What would be used is told all the same.
+        let told = String::from_utf8(checked.stdout).unwrap();
+        assert!(told.contains("0.0.0.0:8000"), "{told}");
+    }
+    let checked = server.command().arg("--check").output().unwrap();
+    assert!(checked.status.success(), "{}", refusal(&checked));
+}
+
+#[test]
+fn a_data_directory_that_was_there_keeps_its_mode() {
+    for (user, kept) in [(User::Root, 0o1777), (User::Tester, 0o700)] {
+        let mut server = Options::on(Storage::SqliteAndFiles).by(user).start();
+        server.stop();
+        set_mode(&server.data(), kept);
+        server.start();
+        assert_eq!(mode(&server.data()), kept, "{user:?}");
+        let session = server.session();
+        assert_eq!(server.shell(&session, "echo there"), "there");
+    }
+}
+
+#[test]
+fn a_data_directory_that_sessions_cannot_get_to_is_refused_and_stays_closed() {
+    let mut server = server();
+    server.stop();
+    for closed in [server.data(), server.base().to_owned()] {
+        let before = mode(&closed);
+        set_mode(&closed, 0o700);
+        let expected = format!(
+            "error: user 59999, whom sessions belong to, cannot get through {0}\n\
+             hint: choose another directory with --data, or open this one with chmod o+x {0}\n",
+            closed.display()
+        );
+        assert_eq!(refusal(&server.command().output().unwrap()), expected);
+        assert_eq!(mode(&closed), 0o700);
+        set_mode(&closed, before);
+    }
+    server.start();
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Real servers for tests: a [`Database`], which is PostgreSQL or MariaDB, and an [`S3`] store.
+//! Real servers for tests: a [`Database`], which is PostgreSQL or MariaDB, and an [`S3`] store. Beside them
+//! [`ContainerCredentials`], which plays a part of Amazon's.
 //!
 //! Each has a data directory of its own, a loopback port that the kernel picked, a password that
 //! nobody else knows, and is ready when `start` returns: it answered a query. It can be stopped,
@@ -11,6 +12,7 @@
 
 mod account;
 mod answer;
+mod container;
 mod database;
 mod mariadb;
 mod port;
@@ -20,5 +22,6 @@ mod s3;
 mod secret;
 mod supervisor;
 
+pub use container::ContainerCredentials;
 pub use database::Database;
 pub use s3::S3;

@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 use super::connection::Client;
 use super::error::ClientError;
 use super::request::Request;
+use crate::quoting::quoted;
+use crate::report::plain;
 
 /// Which part of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
@@ -98,14 +100,16 @@ impl Listing {
         })
     }
 
-    /// How the rest is asked for, where there is one.
+    /// How the rest is asked for, where there is one. A cursor may be a file's name, which code chose: it is
+    /// written so that it can be pasted, whatever is in it and even if it starts with a dash.
     pub(crate) fn rest(&self) -> Option<String> {
         let cursor = self.next.as_ref()?;
         let total = self.beside.get("total");
-        let of = total.map_or_else(String::new, |total| format!(" of {}", total.get()));
+        let of = total.map_or_else(String::new, |total| format!(" of {}", plain(total.get())));
         Some(format!(
-            "{}{of} shown; --all shows the rest, --cursor {cursor} the next page",
-            self.items.len()
+            "{}{of} shown; --all shows the rest, --cursor={} the next page",
+            self.items.len(),
+            quoted(cursor)
         ))
     }
 
@@ -119,5 +123,39 @@ impl Listing {
         let items = serde_json::value::to_raw_value(&self.items).map_err(unreadable)?;
         whole.insert(self.field.to_owned(), items);
         serde_json::to_vec(&whole).map_err(unreadable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(next: Option<&str>) -> Listing {
+        Listing {
+            field: "files",
+            beside: BTreeMap::new(),
+            items: Vec::new(),
+            next: next.map(str::to_owned),
+            server: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_rest_can_be_pasted_and_does_nothing_to_a_terminal() {
+        let rest = |next| listing(Some(next)).rest().unwrap();
+        assert_eq!(
+            rest("sess_0123"),
+            "0 shown; --all shows the rest, --cursor=sess_0123 the next page"
+        );
+        for (cursor, told) in [
+            ("-rf", "--cursor=-rf the"),
+            ("a; reboot", "--cursor='a; reboot' the"),
+            ("\u{1b}]0;x\u{7}", "--cursor=$'\\x1b]0;x\\x07' the"),
+        ] {
+            let rest = rest(cursor);
+            assert!(rest.contains(told), "{rest:?}");
+            assert!(!rest.chars().any(char::is_control), "{rest:?}");
+        }
+        assert_eq!(listing(None).rest(), None);
     }
 }

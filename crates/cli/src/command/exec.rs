@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long, short)]
     detach: bool,
 
-    /// With --json or --detach, what makes this safe to send again; one is made up without it
+    /// What makes this safe to send again; one is made up without it
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 
@@ -115,18 +115,13 @@ struct Body {
 }
 
 pub(crate) fn exec(args: &Args) -> Result<Ending, Problem> {
-    if args.idempotency_key.is_some() && !args.json && !args.detach {
-        return Err(Refusal::new("what is streamed cannot be sent again")
-            .hint("give --json or --detach with --idempotency-key")
-            .into());
-    }
     let body = args.body()?;
     let client = args.server.connect()?;
     let request = Request::post(&["sessions", args.session.as_str(), "execute"]).json(&body);
     match (args.detach, args.json) {
         (true, json) => detach(&client, request, args, json),
         (false, true) => wait(&client, request, args),
-        (false, false) => follow(&client, &request),
+        (false, false) => follow(&client, request, args),
     }
 }
 
@@ -242,8 +237,10 @@ struct Submitted {
 }
 
 /// Passes on what the code prints as it comes, and ends as it does. When we are to end before it, so is it.
-fn follow(client: &Client, request: &Request) -> Result<Ending, Problem> {
-    let request = request.clone().header("accept", Some("text/event-stream"));
+fn follow(client: &Client, request: Request, args: &Args) -> Result<Ending, Problem> {
+    let request = request
+        .header("accept", Some("text/event-stream"))
+        .idempotent(args.idempotency_key.as_deref());
     let stream = client.open(&request)?;
     let mut interruptions = client
         .interruptions()

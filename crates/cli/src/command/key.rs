@@ -11,7 +11,7 @@ use sandbox_model::KeyId;
 use serde::{Deserialize, Serialize};
 
 use crate::ages;
-use crate::client::{Client, Request, ServerOptions};
+use crate::client::{Client, Paging, Request, ServerOptions, listing};
 use crate::ending::Ending;
 use crate::narration;
 use crate::output;
@@ -95,7 +95,10 @@ enum Scope {
 #[cfg_attr(test, derive(PartialEq))]
 #[command(verbatim_doc_comment)]
 struct ListArgs {
-    /// Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}]}
+    #[command(flatten)]
+    paging: Paging,
+
+    /// Print JSON: {"keys": [{"key_id", "name", "scope", "created_at", "revoked_at"}], "total", "next_cursor"}
     #[arg(long)]
     json: bool,
 }
@@ -185,16 +188,12 @@ fn new_file(path: &Path) -> Result<std::fs::File, Refusal> {
 }
 
 fn list(client: &Client, args: &ListArgs) -> Result<Ending, Problem> {
-    #[derive(Deserialize)]
-    struct Keys {
-        keys: Vec<Key>,
-    }
-    let answer = client.send(&Request::get(&["api-keys"]))?;
+    let found = listing(client, &Request::get(&["api-keys"]), "keys", &args.paging)?;
     if args.json {
-        output::print_line(answer.json()?)?;
+        output::print_line(found.into_json()?)?;
         return Ok(Ending::DONE);
     }
-    let Keys { keys } = answer.read()?;
+    let keys: Vec<Key> = found.read()?;
     if keys.is_empty() {
         narration::say(format_args!("No keys but the admin's own."));
         return Ok(Ending::DONE);
@@ -212,6 +211,9 @@ fn list(client: &Client, args: &ListArgs) -> Result<Ending, Problem> {
         ]);
     }
     output::print_table(&table)?;
+    if let Some(rest) = found.rest() {
+        narration::say(format_args!("{rest}"));
+    }
     Ok(Ending::DONE)
 }
 

@@ -5,7 +5,7 @@ use sandbox_model::{ByteSize, NodeId};
 use serde::Deserialize;
 
 use crate::ages;
-use crate::client::{Client, Request, ServerOptions};
+use crate::client::{Client, Paging, Request, ServerOptions, listing};
 use crate::ending::Ending;
 use crate::narration;
 use crate::output;
@@ -47,7 +47,10 @@ enum Verb {
 #[cfg_attr(test, derive(PartialEq))]
 #[command(verbatim_doc_comment)]
 struct ListArgs {
-    /// Print JSON: {"nodes": [node], "total"}
+    #[command(flatten)]
+    paging: Paging,
+
+    /// Print JSON: {"nodes": [node], "total", "next_cursor"}
     #[arg(long)]
     json: bool,
 }
@@ -97,16 +100,12 @@ pub(crate) fn node(args: &Args) -> Result<Ending, Problem> {
 }
 
 fn list(client: &Client, args: &ListArgs) -> Result<Ending, Problem> {
-    #[derive(Deserialize)]
-    struct Nodes {
-        nodes: Vec<Node>,
-    }
-    let answer = client.send(&Request::get(&["nodes"]))?;
+    let found = listing(client, &Request::get(&["nodes"]), "nodes", &args.paging)?;
     if args.json {
-        output::print_line(answer.json()?)?;
+        output::print_line(found.into_json()?)?;
         return Ok(Ending::DONE);
     }
-    let Nodes { nodes } = answer.read()?;
+    let nodes: Vec<Node> = found.read()?;
     let headings = [
         "NODE",
         "HOST",
@@ -134,6 +133,9 @@ fn list(client: &Client, args: &ListArgs) -> Result<Ending, Problem> {
         ]);
     }
     output::print_table(&table)?;
+    if let Some(rest) = found.rest() {
+        narration::say(format_args!("{rest}"));
+    }
     Ok(Ending::DONE)
 }
 

@@ -6,6 +6,7 @@ use sandbox_server::Served;
 
 use crate::ending::Ending;
 use crate::narration;
+use crate::quoting::quoted;
 use crate::report::Problem;
 use crate::serve::flags::Flags;
 use crate::serve::{self, Origin, Surroundings, Which};
@@ -103,15 +104,6 @@ fn nearby(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// A path that a shell takes as it is, within double quotes too.
-fn quoted(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@".contains(c);
-    match path.chars().all(plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,11 +154,5 @@ mod tests {
             lines.contains("$(cat \"$SANDBOX_API_KEY_FILE\")"),
             "{lines}"
         );
-    }
-
-    #[test]
-    fn a_path_is_quoted_where_it_must_be() {
-        assert_eq!(quoted("/srv/data-1/admin.key"), "/srv/data-1/admin.key");
-        assert_eq!(quoted("/srv/my data/it's"), "'/srv/my data/it'\\''s'");
     }
 }

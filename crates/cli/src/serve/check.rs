@@ -1,4 +1,4 @@
-//! `sandbox serve --check`: what would be used, and where each of it comes from.
+//! `sandbox serve --check`: what would be used, where each of it comes from, and whether it would be refused.
 
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ struct Report<'a> {
     warnings: &'a [String],
 }
 
-/// Tells it.
+/// Tells it; then fails as the server would before it touches anything.
 pub(crate) fn check(resolved: &Resolved, as_json: bool) -> Result<Ending, Problem> {
     match as_json {
         true => output::print_json(&Report {
@@ -36,6 +36,7 @@ pub(crate) fn check(resolved: &Resolved, as_json: bool) -> Result<Ending, Proble
         })?,
         false => print(resolved)?,
     }
+    sandbox_server::check(&resolved.settings)?;
     Ok(Ending::DONE)
 }
 

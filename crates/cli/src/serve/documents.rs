@@ -113,6 +113,7 @@ fn the_example_of_an_environment_has_every_variable_and_no_other() {
     }
     let mut known: BTreeSet<String> = SETTINGS.iter().flat_map(variables).collect();
     known.insert(CONFIG.to_owned());
+    known.extend(super::role::VARIABLES.map(str::to_owned));
     let missing: Vec<_> = known.difference(&found).collect();
     let unknown: Vec<_> = found.difference(&known).collect();
     assert!(

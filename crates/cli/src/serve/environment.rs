@@ -60,7 +60,7 @@ fn secret(
     }
 }
 
-fn text(name: &str, value: OsString) -> Result<String, SettingError> {
+pub(super) fn text(name: &str, value: OsString) -> Result<String, SettingError> {
     let text = value.into_string();
     text.map_err(|_| SettingError::NotText(name.to_owned()))
 }

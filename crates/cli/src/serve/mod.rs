@@ -13,6 +13,7 @@ mod file;
 pub(crate) mod flags;
 mod raw;
 mod resolve;
+mod role;
 mod setting;
 mod value;
 

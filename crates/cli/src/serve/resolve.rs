@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use sandbox_linux::identity::Ids;
 use sandbox_model::{NodeId, TemplateId};
-use sandbox_server::{ControlSettings, Credentials, Location, Pool, S3, Secret, Settings};
+use sandbox_server::{
+    ControlSettings, Credentials, Location, Pool, Role, S3, SHORTEST_KEY, Secret, Settings,
+};
 
 use super::error::SettingError;
 use super::raw::{Given, Origin, Raw};
 use super::setting::{Kind, Which};
-use super::{Surroundings, duration, value};
+use super::{Surroundings, duration, role, value};
 
 /// Whom sessions belong to on the host when the server is root: nobody else.
 const NOBODY_ELSE: &str = "59999:59999";
@@ -61,6 +63,7 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
     let database = database(&mut reading, &data)?;
     let node_id = node_id(&mut reading, &database, &surroundings.hostname)?;
     let objects = objects(&mut reading, &data)?;
+    let s3 = s3(&mut reading, &objects, &surroundings)?;
     let settings = Settings {
         bind,
         pool: Pool {
@@ -74,7 +77,7 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
         },
         database,
         objects,
-        s3: s3(&mut reading)?,
+        s3,
         api_key: reading.secret(Which::ApiKey, || kept(&data, "admin.key"))?,
         internal_token: reading.secret(Which::InternalToken, || kept(&data, "internal.token"))?,
         user,
@@ -91,9 +94,9 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
     let mut shown = reading.shown;
     shown.sort_by_key(|shown| shown.which);
     Ok(Resolved {
+        warnings: warnings(raw, &settings),
         settings,
         shown,
-        warnings: warnings(raw),
     })
 }
 
@@ -164,11 +167,8 @@ fn objects(reading: &mut Reading<'_>, data: &Path) -> Result<Location, SettingEr
     reading.show(Which::S3Bucket, name, given.origin.clone());
     let chosen = reading.origin(Which::Objects);
     if given.origin.is_nearer_than(&chosen) {
-        let objects = |shown: &&mut Shown| shown.which == Which::Objects;
-        if let Some(shown) = reading.shown.iter_mut().find(objects) {
-            shown.value = format!("s3:{}", given.texts.join(","));
-            shown.origin = given.origin.clone();
-        }
+        let name = format!("s3:{}", given.texts.join(","));
+        reading.show_instead(Which::Objects, name, given.origin.clone());
         return Ok(bucket);
     }
     let is_same = match (&place, &bucket) {
@@ -181,7 +181,11 @@ fn objects(reading: &mut Reading<'_>, data: &Path) -> Result<Location, SettingEr
     }
 }
 
-fn s3(reading: &mut Reading<'_>) -> Result<S3, SettingError> {
+fn s3(
+    reading: &mut Reading<'_>,
+    objects: &Location,
+    around: &Surroundings<'_>,
+) -> Result<S3, SettingError> {
     let unset = || String::from("not set");
     let access_key = reading.secret(Which::S3AccessKeyId, unset)?;
     let secret_key = reading.secret(Which::S3SecretAccessKey, unset)?;
@@ -204,11 +208,20 @@ fn s3(reading: &mut Reading<'_>) -> Result<S3, SettingError> {
         (None, Some(_), _) => return half(Which::S3SecretAccessKey, Which::S3AccessKeyId),
         (None, None, Some(_)) => return half(Which::S3SessionToken, Which::S3AccessKeyId),
     };
+    let is_role = credentials.is_none() && matches!(objects, Location::Bucket { .. });
+    let (role, by) = match is_role {
+        true => role::read(around.variable)?,
+        false => (Role::Machine, Origin::Default),
+    };
+    if role != Role::Machine {
+        reading.show_instead(Which::S3AccessKeyId, "by a role".to_owned(), by);
+    }
     Ok(S3 {
         endpoint: reading.optional(Which::S3Endpoint, "Amazon's own", value::endpoint)?,
         region: Some(reading.one(Which::S3Region, "us-east-1", named)?),
         addressing: Some(reading.one(Which::S3Addressing, "path", value::addressing)?),
         credentials,
+        role,
     })
 }
 
@@ -228,7 +241,7 @@ fn sessions(reading: &mut Reading<'_>, node_id: NodeId) -> Result<ControlSetting
     control.promote = reading.one(Which::Promote, "off", value::switch)?;
     control.allowed_addresses = reading.many(Which::AllowedAddresses, &[], value::host_and_port)?;
     let listening = "where it listens";
-    let advertised = reading.optional(Which::Advertise, listening, value::endpoint)?;
+    let advertised = reading.optional(Which::Advertise, listening, value::advertised)?;
     control.endpoint = advertised.unwrap_or_default();
     control.drain_timeout = reading.one(Which::DrainTimeout, "30s", duration::some)?;
     Ok(control)
@@ -270,7 +283,7 @@ fn kept(data: &Path, file: &str) -> String {
     format!("made once, kept in {}", data.join(file).display())
 }
 
-fn warnings(raw: &Raw) -> Vec<String> {
+fn warnings(raw: &Raw, settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(given) = raw.get(Which::Database)
         && matches!(given.origin, Origin::Flag(_))
@@ -282,8 +295,10 @@ fn warnings(raw: &Raw) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some(given) = raw.get(Which::ApiKey)
-        && given.texts.iter().any(|key| key.len() < SHORTEST_KEY)
+    // Where others could try it, it is not warned of: the server refuses it.
+    if let (Some(given), Some(key)) = (raw.get(Which::ApiKey), &settings.api_key)
+        && key.is_guessable()
+        && settings.bind.ip().is_loopback()
     {
         warnings.push(format!(
             "{} has fewer than {SHORTEST_KEY} characters, and can be found by trying",
@@ -329,6 +344,12 @@ impl<'a> Reading<'a> {
             value,
             origin,
         });
+    }
+
+    /// Shows something else than was, because of what was found later.
+    fn show_instead(&mut self, which: Which, value: String, origin: Origin) {
+        self.shown.retain(|shown| shown.which != which);
+        self.show(which, value, origin);
     }
 
     /// A setting that always has a value.
@@ -441,9 +462,6 @@ impl<'a> Reading<'a> {
 
 /// A server looks at no longer key.
 const LONGEST_KEY: usize = 256;
-
-/// A shorter key than this is found by trying.
-const SHORTEST_KEY: usize = 16;
 
 /// The longest secret that makes sense; S3's session tokens are the longest.
 const LONGEST_SECRET: usize = 8 << 10;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 use sandbox_linux::identity::Ids;
 use sandbox_model::Failure as _;
-use sandbox_server::{ControlSettings, Location};
+use sandbox_server::{ControlSettings, Location, Role};
 
 use super::raw::Origin;
 use super::setting::{Kind, SETTINGS, Which};
@@ -309,6 +309,78 @@ fn amazons_own_variables_are_understood() {
     assert_eq!(s3.region.as_deref(), Some("eu-near-1"));
 }
 
+/// Every variable that Amazon's programs learn a role from.
+fn with_roles(start: Start) -> Start {
+    super::role::VARIABLES
+        .into_iter()
+        .fold(start, |start, name| start.with(name, format!("of {name}")))
+}
+
+#[test]
+fn a_role_is_who_amazons_own_variables_say() {
+    let mut start = with_roles(Start::new().with("S3_BUCKET", "my-bucket"));
+    let of = |name: &str| format!("of {name}");
+    let shown = |by: &str| ("by a role".into(), Origin::Environment(by.into()));
+    let identity = Role::WebIdentity {
+        token_file: of("AWS_WEB_IDENTITY_TOKEN_FILE"),
+        arn: of("AWS_ROLE_ARN"),
+        session_name: Some(of("AWS_ROLE_SESSION_NAME")),
+        endpoint: Some(of("AWS_ENDPOINT_URL_STS")),
+    };
+    let task = Role::Task {
+        path: of("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"),
+    };
+    let pod = Role::Pod {
+        url: of("AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        token_file: of("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
+    };
+    for (by, role) in [
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", identity),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", task),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", pod),
+    ] {
+        // Equal or not is all that is told of a role.
+        assert!(start.settings().s3.role == role, "{by}");
+        assert_eq!(start.shown(Which::S3AccessKeyId), shown(by));
+        start.variables.remove(by);
+    }
+    assert!(start.settings().s3.role == Role::Machine);
+    let unset = ("not set".into(), Origin::Default);
+    assert_eq!(start.shown(Which::S3AccessKeyId), unset);
+}
+
+#[test]
+fn a_role_counts_only_on_s3_and_where_no_key_is_given() {
+    let start = with_roles(Start::new().with("S3_BUCKET", "my-bucket"));
+    let start = start
+        .with("AWS_ACCESS_KEY_ID", "name")
+        .with("AWS_SECRET_ACCESS_KEY", "hush");
+    assert!(start.settings().s3.role == Role::Machine);
+    let (value, _) = start.shown(Which::S3AccessKeyId);
+    assert_eq!(value, "set");
+    // What it is not asked for may be broken.
+    let start = Start::new().with("AWS_WEB_IDENTITY_TOKEN_FILE", "/token");
+    assert!(start.settings().s3.role == Role::Machine);
+}
+
+#[test]
+fn half_of_a_role_is_refused() {
+    let on_s3 = || Start::new().with("S3_BUCKET", "my-bucket");
+    for (given, missing) in [
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+        (
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        ),
+    ] {
+        let refusal = on_s3().with(given, "/x").refusal();
+        assert_eq!(refusal, format!("{given} is set, and {missing} is not"));
+    }
+    // Of the role alone nothing can be had, and it may be meant for somebody else.
+    let start = on_s3().with("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/x");
+    assert!(start.settings().s3.role == Role::Machine);
+}
+
 #[test]
 fn half_of_the_credentials_is_refused() {
     let refusal = Start::new().with("AWS_ACCESS_KEY_ID", "name").refusal();
@@ -432,10 +504,21 @@ fn a_file_with_a_secret_that_others_can_read_is_warned_of() {
 }
 
 #[test]
-fn a_short_key_is_warned_of() {
-    let start = Start::new().with("SANDBOX_API_KEY", "hush");
-    let warnings = start.settle().unwrap().warnings;
+fn a_short_key_is_warned_of_on_the_loopback_and_refused_beyond_it() {
+    let start = Start::new().with("SANDBOX_API_KEY", "fifteen-letters");
+    let resolved = start.settle().unwrap();
+    let warnings = resolved.warnings;
     assert!(warnings[0].contains("16 characters"), "{warnings:?}");
+    sandbox_server::check(&resolved.settings).unwrap();
+    let resolved = start.flags(["--bind", "0.0.0.0:8000"]).settle().unwrap();
+    assert!(resolved.warnings.is_empty(), "{:?}", resolved.warnings);
+    let refused = sandbox_server::check(&resolved.settings).unwrap_err();
+    assert!(refused.to_string().contains("16 characters"), "{refused}");
+    let start = Start::new().flags(["--bind", "0.0.0.0:8000"]);
+    let start = start.with("SANDBOX_API_KEY", "sixteen-letters!");
+    let resolved = start.settle().unwrap();
+    assert!(resolved.warnings.is_empty(), "{:?}", resolved.warnings);
+    sandbox_server::check(&resolved.settings).unwrap();
 }
 
 #[test]
@@ -496,6 +579,8 @@ fn a_wrong_value_is_told_with_where_it_stands() {
         (["--objects", "/srv"], "'/srv' names no place for objects"),
         (["--s3-bucket", "a/b"], "'a/b' is not a bucket's name"),
         (["--s3-endpoint", "x"], "'x' is not a server's URL"),
+        (["--advertise", "https://x"], "they speak plain HTTP"),
+        (["--advertise", "x"], "'x' is not a server's URL"),
         (["--s3-addressing", "x"], "'x' is neither path"),
         (["--expire", "x"], "'x' is neither on nor off"),
         (["--allowed-origin", "x"], "'x' is not an origin"),

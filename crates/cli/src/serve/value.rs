@@ -91,6 +91,18 @@ pub(super) fn endpoint(text: &str) -> Result<String, String> {
     }
 }
 
+/// Where other servers reach this one: they speak plain HTTP to each other, and nothing else.
+pub(super) fn advertised(text: &str) -> Result<String, String> {
+    match text.starts_with("https://") {
+        true => Err(format!(
+            "'{text}' is not for other servers: they speak plain HTTP to each other, on a network of \
+             their own; write http://host:port"
+        )),
+        false => endpoint(text)
+            .map_err(|_| format!("'{text}' is not a server's URL like http://10.0.0.5:8000")),
+    }
+}
+
 /// How many sessions of a template wait to be asked for: `TEMPLATE=NUMBER`, or `none` of any.
 pub(super) fn pool(text: &str) -> Result<Option<(TemplateId, u32)>, String> {
     const MOST: u32 = 1000;
@@ -308,6 +320,19 @@ mod tests {
         );
         for text in ["localhost:9000", "s3://x", "https://", "https://a:b@host"] {
             assert!(endpoint(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_servers_are_never_sent_to_https() {
+        assert_eq!(
+            advertised("http://10.0.0.5:8000/").unwrap(),
+            "http://10.0.0.5:8000"
+        );
+        let refused = advertised("https://sandbox.example.com").unwrap_err();
+        assert!(refused.contains("plain HTTP"), "{refused}");
+        for text in ["", "10.0.0.5:8000", "http://", "HTTPS://a", "http://a:b@c"] {
+            assert!(advertised(text).is_err(), "{text}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use sandbox_executor::protocol::Ask;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::session::SessionNetwork;
 use sandbox_model::{
@@ -14,10 +15,10 @@ use sandbox_store::Stored;
 use sandbox_store::records::{Along, Lease, Note};
 use serde_json::json;
 
-use super::language_of;
 use super::lifetime::{after, check_timeout};
 use super::network;
 use super::source::{self, Source};
+use super::{image_of, language_of};
 use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::control::Control;
@@ -84,7 +85,7 @@ impl Control {
         &self,
         caller: &Caller,
         new: NewSession,
-        copied: Option<&SessionId>,
+        copied: Option<&Session>,
     ) -> Result<Session, ControlError> {
         let begin = Instant::now();
         new.check(&self.shared.settings.allowed_addresses)?;
@@ -98,6 +99,10 @@ impl Control {
         self.check_limits(asked)?;
         self.check_node().await?;
         let mut session = self.draft(&new, &template)?;
+        if let Some(copied) = copied {
+            session.image = copied.image.clone();
+        }
+        image_of(&session)?;
         self.check_capacity(&session.resources).await?;
         let turn = self.take_turn(&session).await?;
         let placed = self.place(caller, &mut session, &new, &template, copied);
@@ -105,7 +110,10 @@ impl Control {
         self.end_turn(turn).await;
         let made = match placed {
             Ok(placed) => self.make(placed, &new, &template, copied).await,
-            Err(error) => Err(error),
+            Err(error) => {
+                tokio::spawn(self.clone().give_up(session));
+                return Err(error);
+            }
         };
         match &made {
             Ok(_) => {
@@ -127,7 +135,7 @@ impl Control {
         (stored, claimed): (Stored<Session>, Option<Use>),
         new: &NewSession,
         template: &Template,
-        copied: Option<&SessionId>,
+        copied: Option<&Session>,
     ) -> Result<Session, ControlError> {
         let raised = match claimed {
             Some(used) => source::fill(&used.line, &new.source).await.map(|()| used),
@@ -152,29 +160,35 @@ impl Control {
     }
 
     /// A session that nobody could write down as made, or as failed, is failed as soon as somebody can,
-    /// however long the database takes. It may not be there at all: nobody can know who was not answered.
+    /// however long the database takes. It may not be there at all: nobody can know who was not answered. Then
+    /// what it took from the pool is nobody's.
     async fn give_up(self, session: Session) {
         let reason = "the database did not answer while it was made";
         let failed = |session: &mut Session| session.error = Some(reason.to_owned());
         let id = &session.id;
-        loop {
+        let is_known = loop {
             let settled = async {
                 let Some(stored) = self.shared.records.session(id).await? else {
-                    return Ok(());
+                    return Ok(false);
                 };
                 if stored.value.status == SessionStatus::Creating {
                     self.change_stored(stored, SessionEvent::Failed, failed)
                         .await?;
                 }
-                Ok::<_, ControlError>(())
+                Ok::<_, ControlError>(true)
             };
             match settled.await {
-                Ok(()) => break,
+                Ok(is_known) => break is_known,
                 Err(_) => tokio::time::sleep(PATIENCE).await,
             }
-        }
-        if let Err(error) = self.shared.live.end(&workspace_of(&session)).await {
-            tracing::warn!(session = %id, %error, "cannot end what was begun of session {id}");
+        };
+        let workspace = workspace_of(&session);
+        let cleared = match !is_known && workspace == *id {
+            true => self.shared.live.discard(&workspace).await,
+            false => self.shared.live.end(&workspace).await,
+        };
+        if let Err(error) = cleared {
+            tracing::warn!(session = %id, %error, "cannot clear away what was begun of session {id}");
         }
     }
 
@@ -185,10 +199,10 @@ impl Control {
         session: &mut Session,
         new: &NewSession,
         template: &Template,
-        copied: Option<&SessionId>,
+        copied: Option<&Session>,
     ) -> Result<(Stored<Session>, Option<Use>), ControlError> {
         if new.mode == SessionMode::Persistent {
-            self.reattach(session).await?;
+            self.reattach(session, &new.source).await?;
         }
         let claimed = match copied {
             Some(_) => None,
@@ -196,7 +210,7 @@ impl Control {
         };
         let from_pool = claimed.is_some();
         let notice = json!({ "status": SessionStatus::Creating, "from_pool": from_pool });
-        let detail = json!({ "template_id": template.id, "mode": new.mode, "forked_from": copied });
+        let detail = json!({ "template_id": template.id, "mode": new.mode, "forked_from": copied.map(workspace_of) });
         let audit = audit_record(caller, "session.create", session.id.as_str(), detail);
         let along = Along {
             notice: Some(Note {
@@ -244,15 +258,17 @@ impl Control {
         session: &Session,
         new: &NewSession,
         template: &Template,
-        copied: Option<&SessionId>,
+        copied: Option<&Session>,
     ) -> Result<Use, ControlError> {
-        let live = &self.shared.live;
         if let Some(copied) = copied {
-            live.runtime().fork(copied, &workspace_of(session)).await?;
+            let (from, to) = (workspace_of(copied), workspace_of(session));
+            self.shared.live.fork(&from, &to).await?;
         }
         let workspace = self.workspace_from(&new.source)?;
         let expected = language_of(&session.template_id);
         let used = self.line_from(session, workspace, expected).await?;
+        // What it expects is on its way when it answers: who asks at once waits for less of it.
+        used.line.ask(Ask::Ping).await?;
         self.check_packages(session, template).await?;
         source::fill(&used.line, &new.source).await?;
         Ok(used)
@@ -328,21 +344,22 @@ impl Control {
         let live = self.live_sessions().await?;
         if live >= most {
             return Err(ControlError::Exhausted {
-                problem: format!("{live} sessions are running, and there may be {most}"),
+                problem: format!("there are {live} sessions, and there may be {most}"),
                 solution: "end sessions that are not needed, or raise max_sessions".to_owned(),
             });
         }
         Ok(())
     }
 
-    /// How many sessions are running.
+    /// How many sessions of this node are not over.
     pub(crate) async fn live_sessions(&self) -> Result<u64, ControlError> {
-        let counts = self.shared.records.live_session_counts().await?;
-        Ok(counts.get(&SessionStatus::Running).copied().unwrap_or(0))
+        let counts = self.shared.records.live_session_counts_by_node().await?;
+        let here = counts.get(&self.shared.settings.node_id);
+        Ok(here.copied().unwrap_or(0))
     }
 
     /// Gives a persistent session the workspace of the one its agent had before.
-    async fn reattach(&self, session: &mut Session) -> Result<(), ControlError> {
+    async fn reattach(&self, session: &mut Session, source: &Source) -> Result<(), ControlError> {
         let agent = session.agent_id.as_deref().unwrap_or_default();
         let Some(before) = self.shared.records.latest_persistent_session(agent).await? else {
             return Ok(());
@@ -367,6 +384,14 @@ impl Control {
                     before.node_id
                 ),
                 "ask again: the request is passed on to that node",
+            ));
+        }
+        if let Source::Directory(_) = source {
+            return Err(ControlError::conflict(
+                format!(
+                    "agent {agent} has a workspace already, which is not a copy of that directory"
+                ),
+                "leave source out, or use another agent_id",
             ));
         }
         session.workspace_path = before.workspace_path;
@@ -402,6 +427,7 @@ impl Control {
             terminated_at: None,
             error: None,
             workspace_removed_at: None,
+            image: Some(template.image.clone()),
         }
     }
 
@@ -424,6 +450,19 @@ impl Control {
     }
 }
 
+/// Can an agent be called so? Not every database could even be asked for some of the rest.
+pub fn check_agent_id(agent: &str) -> Result<(), ControlError> {
+    const MOST: usize = 128;
+    let invalid = |problem: String| ControlError::invalid("agent_id", problem, "name the agent");
+    if agent.trim().is_empty() || agent.len() > MOST {
+        return Err(invalid(format!("must have 1 to {MOST} bytes")));
+    }
+    if agent.chars().any(char::is_control) {
+        return Err(invalid("has a control character in it".to_owned()));
+    }
+    Ok(())
+}
+
 impl NewSession {
     fn check(&self, allowed_addresses: &[String]) -> Result<(), ControlError> {
         check_timeout(self.timeout_seconds)?;
@@ -434,18 +473,14 @@ impl NewSession {
     }
 
     fn check_agent(&self) -> Result<(), ControlError> {
-        const MOST: usize = 128;
         match &self.agent_id {
-            Some(agent) if agent.trim().is_empty() || agent.len() > MOST => {
-                let problem = format!("must have 1 to {MOST} bytes");
-                Err(ControlError::invalid("agent_id", problem, "name the agent"))
-            }
+            Some(agent) => check_agent_id(agent),
             None if self.mode == SessionMode::Persistent => Err(ControlError::invalid(
                 "agent_id",
                 "is needed for a persistent session",
                 "name the agent whose workspace it is, or make the session ephemeral",
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -11,8 +11,9 @@ use sandbox_model::session::SessionNetwork;
 
 use crate::error::ControlError;
 
-/// How many hosts may be named.
+/// How many hosts may be named, and how long each may be: a name has 253 bytes, a port six with its colon.
 const MOST_ALLOWED: usize = 64;
+const LONGEST: usize = 253 + 6;
 
 /// May this be asked for? `named` are the addresses that the operator named.
 pub(super) fn check(network: &SessionNetwork, named: &[String]) -> Result<(), ControlError> {
@@ -31,6 +32,10 @@ pub(super) fn check(network: &SessionNetwork, named: &[String]) -> Result<(), Co
         );
     }
     for entry in allow {
+        if entry.len() > LONGEST {
+            let problem = format!("has an entry of more than {LONGEST} bytes");
+            return invalid(problem, "write it as example.org:443");
+        }
         let shown = entry.escape_debug();
         let Some(host) = host(entry) else {
             let problem = format!("'{shown}' is not host:port");

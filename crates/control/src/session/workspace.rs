@@ -45,9 +45,7 @@ impl Control {
             source: Source::Empty,
             pool: PoolChoice::Never,
         };
-        let forked = self
-            .create_from(caller, new, Some(&workspace_of(&parent)))
-            .await?;
+        let forked = self.create_from(caller, new, Some(&parent)).await?;
         let detail = json!({ "forked_to": forked.id });
         self.notice(id, "forked", detail).await;
         Ok(forked)
@@ -68,7 +66,7 @@ impl Control {
                 solution: "have the operator start it with --promote on".to_owned(),
             });
         }
-        self.at_rest(&session).await?;
+        self.at_rest(&self.holder(session.clone()).await?).await?;
         let workspace = workspace_of(&session);
         self.shared.live.end(&workspace).await?;
         let extent = what.extent;
@@ -79,6 +77,19 @@ impl Control {
                 .await;
         }
         Ok(promoted)
+    }
+
+    /// Who has a session's workspace: it, or a later one of its agent.
+    pub(crate) async fn holder(&self, session: Session) -> Result<Session, ControlError> {
+        let agent = match (&session.agent_id, session.mode) {
+            (Some(agent), SessionMode::Persistent) if session.status.is_over() => agent,
+            _ => return Ok(session),
+        };
+        let latest = self.shared.records.latest_persistent_session(agent).await?;
+        let holder = latest.map(|latest| latest.value).filter(|latest| {
+            !latest.status.is_over() && latest.workspace_path == session.workspace_path
+        });
+        Ok(holder.unwrap_or(session))
     }
 
     /// Sessions whose workspaces are being removed.

@@ -48,6 +48,19 @@ impl ControlPlane {
 
     /// One that answers with this status, given the path and how many came there before.
     pub fn answering(answer: impl Fn(&str, usize) -> u16 + Send + 'static) -> ControlPlane {
+        const ERROR: &str = r#"{"error_code":"Internal.Word","description":"no"}"#;
+        ControlPlane::saying(ERROR, answer)
+    }
+
+    /// One with something in front of it that answers so, in words of its own where it refuses.
+    pub fn behind(answer: impl Fn(&str, usize) -> u16 + Send + 'static) -> ControlPlane {
+        ControlPlane::saying("<html>No</html>", answer)
+    }
+
+    fn saying(
+        error: &'static str,
+        answer: impl Fn(&str, usize) -> u16 + Send + 'static,
+    ) -> ControlPlane {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
         let said = Said::default();
@@ -55,7 +68,7 @@ impl ControlPlane {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 // One at a time: they are few.
-                let _ = attend(stream, &heard, &answer);
+                let _ = attend(stream, &heard, error, &answer);
             }
         });
         ControlPlane { address, said }
@@ -106,6 +119,7 @@ impl ControlPlane {
 fn attend(
     stream: TcpStream,
     said: &Said,
+    error: &str,
     answer: &impl Fn(&str, usize) -> u16,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
@@ -142,8 +156,11 @@ fn attend(
         });
         answered
     };
-    let reply =
-        format!("HTTP/1.1 {status} Word\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}");
+    let content = if status < 400 { "{}" } else { error };
+    let length = content.len();
+    let reply = format!(
+        "HTTP/1.1 {status} Word\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{content}"
+    );
     reader.get_mut().write_all(reply.as_bytes())?;
     more.notify_all();
     Ok(())

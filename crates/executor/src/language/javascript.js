@@ -16,7 +16,12 @@
   };
   const { code, event } = JSON.parse(take(take(4).readUInt32BE(0)).toString());
   const say = (what, value) => {
-    const text = Buffer.from(what + JSON.stringify(value === undefined ? null : value));
+    const json = JSON.stringify(value === undefined ? null : value);
+    if (json === undefined) throw new TypeError(`there is no JSON for a value of type ${typeof value}`);
+    const text = Buffer.from(what + json);
+    if (text.length > 1 + (1 << 20)) {
+      throw new RangeError('what a handler returns or yields may be 1 MiB of JSON at most');
+    }
     const data = Buffer.alloc(4 + text.length);
     data.writeUInt32BE(text.length, 0);
     text.copy(data, 4);

@@ -27,6 +27,11 @@ def wait(value):
     return asyncio.run(wait())
 
 
+def sort(files):
+    # First those that write through others: what is written in Python, then what was made last.
+    return sorted(reversed(files), key=lambda file: type(file).__module__ == "_io")
+
+
 def explain(name, code, kind, error, trace):
     # So that a traceback shows the code; what is ours in it tells nobody anything.
     import linecache
@@ -40,6 +45,7 @@ def explain(name, code, kind, error, trace):
 
 
 def main(later):
+    import atexit
     import gc
     import os
     import sys
@@ -49,24 +55,19 @@ def main(later):
     channel = int(os.environ.pop("SANDBOX_CHANNEL"))
     os.set_inheritable(channel, False)
 
-    def take(length):
-        parts = []
-        while length:
-            part = os.read(channel, min(length, 1 << 16))
-            if not part:
-                os._exit(1)
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
-
     def rare(name):
         scope = {}
         exec(later, scope)
         return scope[name]
 
-    # An expression: (code, event).
-    message = take(int.from_bytes(take(4), "big")).decode()
-    code, event = eval(message, {"__builtins__": {}})
+    # Whatever is compiled first takes most of a millisecond, for all the kinds of nodes that a program may have.
+    compile("", "", "exec")
+
+    # Its length, and an expression: (code, event).
+    message = bytearray()
+    while len(message) < 4 or len(message) - 4 < int.from_bytes(message[:4], "big"):
+        message += os.read(channel, 1 << 16) or os._exit(1)
+    code, event = eval(message[4:].decode(), {"__builtins__": {}})
     sys.path.insert(0, here)
 
     # What is there already need not be looked at when the code is done.
@@ -74,40 +75,43 @@ def main(later):
     before = set(sys.modules)
     name = "<execution>"
     scope = sys.modules["__main__"].__dict__
-    for key in list(scope):
-        if key not in ("__name__", "__builtins__", "__doc__", "__spec__", "__loader__", "__package__"):
-            del scope[key]
+    for key in "LATER", "main", "__annotations__":
+        scope.pop(key, None)
     scope["__file__"] = name
 
     def quote(text):
+        if type(text) is not str:
+            raise TypeError
+        easy = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        if easy.isprintable():
+            return '"' + easy + '"'
+        # In a library that is looked for and loaded: that takes longer than all the rest here.
         from _json import encode_basestring_ascii
 
         return encode_basestring_ascii(text)
 
     def plain(value):
         kind = type(value)
-        if value is None:
-            return "null"
-        if kind is bool:
-            return "true" if value else "false"
-        if kind is int:
-            return int.__repr__(value)
-        if kind is str:
-            return quote(value)
-        if kind is float and value - value == 0:
-            return float.__repr__(value)
+        if kind is int or kind is float and value - value == 0:
+            return repr(value)
+        if kind is dict:
+            return "{" + ",".join([quote(key) + ":" + plain(item) for key, item in value.items()]) + "}"
         if kind is list or kind is tuple:
             return "[" + ",".join(map(plain, value)) + "]"
-        if kind is dict and all(type(key) is str for key in value):
-            return "{" + ",".join(quote(key) + ":" + plain(item) for key, item in value.items()) + "}"
-        raise LookupError
+        if value is None or kind is bool:
+            return "null" if value is None else repr(value).lower()
+        return quote(value)
 
     def say(what, value):
         try:
             text = plain(value)
-        except LookupError:
-            text = rare("encode")(value)
+        except Exception:
+            text = None
+        # What is wrong with it, the language's own says best.
+        text = text or rare("encode")(value)
         text = what + text.encode()
+        if len(text) > 1 + (1 << 20):
+            raise ValueError("what a handler returns or yields may be 1 MiB of JSON at most")
         data = len(text).to_bytes(4, "big") + text
         while data:
             data = data[os.write(channel, data):]
@@ -116,12 +120,11 @@ def main(later):
         # An interpreter that takes itself apart takes longer than many a handler. Where there is nothing in it
         # but the language's own, written in itself, all that anybody would notice of that is done here: what
         # the code made goes, and open files are closed.
-        import atexit
         from _io import _IOBase
 
         library = os.path.dirname(os.__file__) + "/"
         for module in sys.modules.keys() - before:
-            place = getattr(getattr(sys.modules[module], "__spec__", None), "origin", None) or ""
+            place = sys.modules[module].__spec__.origin
             is_library = place.startswith(library) and place.endswith(".py") and "-packages/" not in place
             if module == "threading" or not (is_library or place in ("built-in", "frozen")):
                 return
@@ -131,9 +134,8 @@ def main(later):
         sys.stderr.flush()
 
         def files():
-            # First those that write through others: what is written in Python, then what was made last.
-            found = [it for it in reversed(gc.get_objects()) if isinstance(it, _IOBase) and not it.closed]
-            return sorted(found, key=lambda it: type(it).__module__ == "_io")
+            found = [it for it in gc.get_objects() if isinstance(it, _IOBase) and not it.closed]
+            return found and rare("sort")(found)
 
         for file in files():
             file.flush()

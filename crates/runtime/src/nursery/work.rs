@@ -4,7 +4,8 @@
 //! session that it ends has ended it does other things. Orders for one session are obeyed in turn all the same.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use sandbox_model::id::SessionId;
 
 use super::errand::Errand;
 use super::raise::{self, Raised};
-use super::{Done, LONGEST, Notice, Order, Refusal, What, workspaces};
+use super::{APART, Done, LONG, Notice, Order, Refusal, SHORT, What, workspaces};
 use crate::promotion::Promote;
 use crate::runtime::Usage;
 use crate::spec::SessionSpec;
@@ -121,7 +122,7 @@ impl At {
             busy: BTreeMap::new(),
             left: VecDeque::new(),
             next: 0,
-            received: vec![0; LONGEST],
+            received: vec![0; SHORT],
         };
         at.watch(SOCKET, &at.socket)?;
         at.watch(ACCOUNTANT, at.accountant.pidfd())?;
@@ -196,13 +197,16 @@ impl At {
 
     fn next(&mut self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
         let (length, mut descriptors) = message::receive(&self.socket, &mut self.received)?;
-        if length == 0 {
-            return Ok(None);
-        }
-        Ok(Some((
-            serde_json::from_slice(&self.received[..length])?,
-            descriptors.pop(),
-        )))
+        let order = match &self.received[..length] {
+            [] => return Ok(None),
+            APART if !descriptors.is_empty() => {
+                let mut apart = File::from(descriptors.remove(0));
+                apart.rewind()?;
+                serde_json::from_reader(BufReader::new(apart.take(LONG)))?
+            }
+            order => serde_json::from_slice(order)?,
+        };
+        Ok(Some((order, descriptors.pop())))
     }
 
     fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {

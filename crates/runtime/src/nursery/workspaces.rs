@@ -23,8 +23,8 @@ use crate::spec::{SessionSpec, Workspace};
 /// The directory, beside the workspaces, that those which start from nothing are copies of.
 const EMPTY: &str = "empty";
 
-/// The directory of all workspaces.
-const SANDBOXES: &str = "sandboxes";
+/// The directory of all workspaces, each called as its session.
+pub(crate) const SANDBOXES: &str = "sandboxes";
 
 /// The longest diff that is told, in bytes. A workspace may hold gigabytes, and its diff more.
 const LONGEST_DIFF: usize = 8 << 20;

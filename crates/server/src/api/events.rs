@@ -39,6 +39,7 @@ pub(crate) struct LastEvent {
 /// | `execution` | `{"execution_id", "status"}`: one is over |
 /// | `renewed` | `{"expires_at"}` |
 /// | `forked` | `{"forked_to"}` |
+/// | `promoted` | `{}`: what it changed was applied to the directory that it started from |
 /// | `executor_ended` | `{"exit_status"}`: its processes ended by themselves; its next use starts them again |
 ///
 /// A comment is sent every 15 seconds, so that nobody on the way takes silence for an end.

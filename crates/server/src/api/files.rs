@@ -198,11 +198,12 @@ pub(crate) async fn download(
         }
         opened => opened?,
     };
-    if opened.size >= LARGE {
-        let link = app
+    if (LARGE..=MOST_BYTES).contains(&opened.size)
+        && let Some(link) = app
             .control
-            .link_file(&id, path, opened, &disposition)
-            .await?;
+            .link_file(&id, path, &opened, &disposition)
+            .await?
+    {
         return redirect(&link);
     }
     part(opened, &headers, &disposition)

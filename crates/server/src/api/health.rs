@@ -7,11 +7,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use sandbox_control::chain;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::words::{ComponentStatusView, HealthStatusView};
-use crate::error::{ApiError, ErrorView, chain};
+use crate::error::{ApiError, ErrorView};
 use crate::state::App;
 
 /// How long a part may take to answer.

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use crate::authentication::Admin;
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
-use crate::query::Id;
+use crate::paging::{self, Paging};
+use crate::query::{Id, Query};
 use crate::state::App;
 
 /// A key to be made.
@@ -66,11 +67,16 @@ pub(crate) struct MadeKey {
     secret: String,
 }
 
-/// Every key.
+/// A page of keys.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeyList {
     /// Newest first.
     keys: Vec<KeyView>,
+    /// How many there are on all pages together.
+    total: u64,
+    /// What the next page is asked for with, as `cursor`; null on the last one.
+    #[schema(required)]
+    next_cursor: Option<String>,
 }
 
 /// Makes a key.
@@ -99,16 +105,24 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// Lists every key, newest first.
+/// Lists keys, newest first.
 ///
 /// Revoked ones, too. The key that the server was started with, or made for itself, is not among them.
 #[utoipa::path(get, path = "/api-keys", tag = "api-keys", operation_id = "list_keys",
-    security(("api_key" = ["admin"])),
-    responses((status = 200, body = KeyList, description = "Without their secrets")))]
-pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<KeyList>, ApiError> {
-    let keys = app.control.keys().await?;
-    let keys = keys.into_iter().map(KeyView::of).collect();
-    Ok(Json(KeyList { keys }))
+    security(("api_key" = ["admin"])), params(Paging),
+    responses((status = 200, body = KeyList, description = "A page of them, without their secrets"),
+        (status = 400, body = ErrorView, description = "The page is not one")))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    _: Admin,
+    Query(paging): Query<Paging>,
+) -> Result<Json<KeyList>, ApiError> {
+    let page = app.control.keys(&paging.request()?).await?;
+    Ok(Json(KeyList {
+        total: page.total,
+        next_cursor: paging::next(&page),
+        keys: page.items.into_iter().map(KeyView::of).collect(),
+    }))
 }
 
 /// Revokes a key.

@@ -1,6 +1,7 @@
 //! The routes: a file for each noun.
 
 pub(crate) mod audit;
+pub(crate) mod changes;
 pub(crate) mod events;
 pub(crate) mod executions;
 pub(crate) mod files;

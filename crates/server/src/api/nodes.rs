@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 use crate::api::words::{NodeStatusView, RuntimeTypeView};
 use crate::authentication::{Admin, Reader};
 use crate::error::{ApiError, ErrorView};
-use crate::query::Id;
+use crate::paging::{self, Paging};
+use crate::query::{Id, Query};
 use crate::state::App;
 
 /// A machine that sessions run on.
@@ -56,26 +57,36 @@ pub(crate) struct CapacityView {
     disk_bytes: u64,
 }
 
-/// Every node.
+/// A page of nodes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeList {
     /// By name.
     nodes: Vec<NodeView>,
-    /// How many there are.
+    /// How many there are on all pages together.
     total: u64,
+    /// What the next page is asked for with, as `cursor`; null on the last one.
+    #[schema(required)]
+    next_cursor: Option<String>,
 }
 
 /// Lists the nodes, by name.
 ///
 /// The machines that share this server's database, and this one among them.
 #[utoipa::path(get, path = "/nodes", tag = "nodes", operation_id = "list_nodes",
-    security(("api_key" = ["read"])),
-    responses((status = 200, body = NodeList, description = "Every one")))]
-pub(crate) async fn list(State(app): State<App>, _: Reader) -> Result<Json<NodeList>, ApiError> {
-    let nodes = app.control.nodes().await?;
-    let nodes: Vec<_> = nodes.into_iter().map(NodeView::of).collect();
-    let total = nodes.len() as u64;
-    Ok(Json(NodeList { nodes, total }))
+    security(("api_key" = ["read"])), params(Paging),
+    responses((status = 200, body = NodeList, description = "A page of them"),
+        (status = 400, body = ErrorView, description = "The page is not one")))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    _: Reader,
+    Query(paging): Query<Paging>,
+) -> Result<Json<NodeList>, ApiError> {
+    let page = app.control.nodes(&paging.request()?).await?;
+    Ok(Json(NodeList {
+        total: page.total,
+        next_cursor: paging::next(&page),
+        nodes: page.items.into_iter().map(NodeView::of).collect(),
+    }))
 }
 
 /// Lets a node take no new sessions.

@@ -1,5 +1,7 @@
 //! Sessions.
 
+mod view;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -7,16 +9,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use jiff::Timestamp;
-use sandbox_control::{ControlError, NewSession, PoolChoice, Source};
+use sandbox_control::{ControlError, NewSession, PoolChoice, Source, check_agent_id};
 use sandbox_model::session::SessionNetwork;
-use sandbox_model::{Session, SessionId, SessionMode, SessionStatus, TemplateId};
+use sandbox_model::{SessionId, SessionMode, SessionStatus, TemplateId};
 use sandbox_store::records::SessionFilter;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::api::resources::ResourcesView;
-use crate::api::words::{IdempotencyHeader, RuntimeTypeView, SessionPath, SessionStatusView};
+use crate::api::words::{IdempotencyHeader, SessionPath, SessionStatusView};
 use crate::authentication::{Operator, Reader};
 use crate::body::Body;
 use crate::error::{ApiError, ErrorView};
@@ -24,6 +25,8 @@ use crate::idempotency::{self, Found};
 use crate::paging::{self, Paging};
 use crate::query::{Id, Query};
 use crate::state::App;
+
+pub(crate) use view::SessionView;
 
 /// A session to be made.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -42,8 +45,13 @@ pub(crate) struct CreateSessionRequest {
     /// next session of the same agent.
     #[serde(default)]
     mode: Mode,
-    /// Whose it is; a persistent one needs it.
-    #[schema(min_length = 1, max_length = 128, example = "agent-7")]
+    /// Whose it is, 128 bytes at most, of which none is a control character; a persistent one needs it.
+    #[schema(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*$",
+        example = "agent-7"
+    )]
     agent_id: Option<String>,
     /// What it may use, where its template's default is not wanted.
     #[serde(default)]
@@ -113,112 +121,6 @@ pub(crate) struct SourceView {
     files: Option<BTreeMap<String, String>>,
 }
 
-/// A session.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Session)]
-pub(crate) struct SessionView {
-    /// Its identifier.
-    #[schema(pattern = "^sess_[a-z0-9]{16}$", example = "sess_4k2jx9q0w7m3n5pd")]
-    session_id: String,
-    /// What it was made from.
-    #[schema(example = "python-basic")]
-    template_id: String,
-    /// Where it is in its life.
-    #[schema(value_type = SessionStatusView)]
-    status: String,
-    /// How long it and its workspace live.
-    mode: Mode,
-    /// Whose it is.
-    #[schema(required)]
-    agent_id: Option<String>,
-    /// What hosts it.
-    #[schema(value_type = RuntimeTypeView)]
-    runtime_type: String,
-    /// Which node does.
-    runtime_node: String,
-    /// What it is called there; null on the local runtime, which has no containers.
-    #[schema(required)]
-    container_id: Option<String>,
-    /// Its pod, on Kubernetes.
-    #[schema(required)]
-    pod_name: Option<String>,
-    /// Where its files are among the objects.
-    #[schema(example = "workspace/sess_4k2jx9q0w7m3n5pd")]
-    workspace_path: String,
-    /// Where its executor listens; null on the local runtime, whose executors listen nowhere.
-    #[schema(required)]
-    executor_url: Option<String>,
-    /// What it may use.
-    resources: ResourcesView,
-    /// Which of its resources the host really limits.
-    limits_enforced: LimitsView,
-    /// Which walls it really has.
-    isolation: WallsView,
-    /// What its code finds in its environment. Values whose names look secret are not shown.
-    env_vars: BTreeMap<String, String>,
-    /// What of the network it may reach.
-    network: NetworkView,
-    /// When it was asked for.
-    #[schema(format = DateTime)]
-    created_at: String,
-    /// When it first ran.
-    #[schema(format = DateTime, required)]
-    started_at: Option<String>,
-    /// When anything of it last changed.
-    #[schema(format = DateTime)]
-    updated_at: String,
-    /// When it was last used.
-    #[schema(format = DateTime)]
-    last_activity_at: String,
-    /// When it ends, if it is not renewed.
-    #[schema(format = DateTime)]
-    expires_at: String,
-    /// When it ended.
-    #[schema(format = DateTime, required)]
-    terminated_at: Option<String>,
-    /// How long it lives from its creation or last renewal, in seconds.
-    #[schema(example = 300)]
-    timeout: u32,
-    /// How long it has been running, or was.
-    uptime_seconds: f64,
-    /// Why it failed, where it did.
-    #[schema(required)]
-    error: Option<String>,
-}
-
-/// Which limits are enforced. One that is not was a template's default: what is asked for by name and cannot be
-/// enforced is refused.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LimitsEnforced)]
-pub(crate) struct LimitsView {
-    /// Processors.
-    cpu: bool,
-    /// Memory.
-    memory: bool,
-    /// Disk.
-    disk: bool,
-    /// Processes and threads at once.
-    max_processes: bool,
-}
-
-/// Which walls a session has.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Isolation)]
-pub(crate) struct WallsView {
-    /// Between it and other sessions.
-    #[schema(example = "namespaces")]
-    between_sessions: String,
-    /// Between its executor and the code it runs.
-    #[schema(example = "PID namespace and mounts")]
-    executor: String,
-    /// Between one execution and the next.
-    #[schema(example = "fresh namespaces")]
-    between_executions: String,
-    /// What each execution has of the network.
-    #[schema(example = "none")]
-    network: String,
-}
-
 /// A page of sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionList {
@@ -242,6 +144,11 @@ pub(crate) struct ListQuery {
     #[param(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     template_id: Option<String>,
     /// Only this agent's.
+    #[param(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*$"
+    )]
     agent_id: Option<String>,
 }
 
@@ -260,105 +167,6 @@ pub(crate) struct RenewRequest {
     /// In seconds; as before where it is not given.
     #[schema(minimum = 60, maximum = 3600)]
     timeout: Option<u32>,
-}
-
-/// What a workspace has that it did not start with.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Changes)]
-pub(crate) struct ChangesView {
-    /// Path by path, as `sandbox diff --json` tells them.
-    #[schema(value_type = Vec<ChangeView>)]
-    changes: Vec<serde_json::Value>,
-    /// How many there are, listed or not.
-    total: u64,
-    /// The same as a patch in git's format.
-    diff: String,
-    /// What such a patch cannot carry, a line each.
-    not_in_diff: String,
-    /// There is more than is told here.
-    truncated: bool,
-}
-
-/// A path that differs from what the workspace started with.
-#[derive(ToSchema)]
-#[schema(as = Change)]
-#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
-pub(crate) struct ChangeView {
-    /// Where it is now; of a deletion, where it was.
-    #[schema(example = "src/main.py")]
-    path: String,
-    /// What happened to it.
-    kind: ChangeKindView,
-    /// Of a rename: the old path.
-    #[schema(value_type = String, required = false)]
-    from: Option<String>,
-    /// Of a rename: how much of the contents is the same, in percent.
-    #[schema(value_type = u8, required = false)]
-    similarity: Option<u8>,
-    /// What stood there before.
-    #[schema(required)]
-    before: Option<EntryView>,
-    /// What stands there now.
-    #[schema(required)]
-    after: Option<EntryView>,
-    /// Extended attributes differ, too.
-    #[schema(value_type = bool, required = false)]
-    xattrs_changed: Option<bool>,
-    /// What a person should look at twice: `git_control`, `runs_on_host`, `executable`, `privilege`,
-    /// `unpromotable`, `outward_symlink`.
-    #[schema(value_type = Vec<String>, required = false)]
-    flags: Option<Vec<String>>,
-}
-
-/// What happened to a path.
-#[derive(ToSchema)]
-#[schema(as = ChangeKind, rename_all = "snake_case")]
-#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
-enum ChangeKindView {
-    Created,
-    Modified,
-    Deleted,
-    Renamed,
-    Mode,
-    Symlink,
-    Type,
-}
-
-/// What stands at a path.
-#[derive(ToSchema)]
-#[schema(as = Entry)]
-#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
-struct EntryView {
-    /// What it is.
-    kind: EntryKindView,
-    /// Its permissions.
-    #[schema(example = 420)]
-    mode: u32,
-    /// Its owner.
-    uid: u32,
-    /// Its group.
-    gid: u32,
-    /// How long it is, in bytes.
-    size: u64,
-    /// When its contents last changed: seconds and nanoseconds.
-    #[schema(value_type = Vec<i64>, min_items = 2, max_items = 2)]
-    mtime: (i64, u32),
-    /// Of a device: its number.
-    rdev: u64,
-}
-
-/// What stands at a path.
-#[derive(ToSchema)]
-#[schema(as = EntryKind, rename_all = "snake_case")]
-#[allow(dead_code, reason = "describes what the engine of workspaces writes")]
-enum EntryKindView {
-    File,
-    Directory,
-    Symlink,
-    Fifo,
-    Socket,
-    CharDevice,
-    BlockDevice,
 }
 
 /// Makes a session.
@@ -387,14 +195,14 @@ pub(crate) async fn create(
         action: "session.create",
         key: idempotency::key(&headers)?,
         digest: &digest,
-        status: StatusCode::CREATED,
     };
     let control = &app.control;
     let create = |caller| async move {
         let session = control.create_session(&caller, new).await?;
         Ok(SessionView::of(session))
     };
-    idempotency::once(&app, request, |id| promised(&app, id), create).await
+    let promised = |id| promised(&app, id);
+    idempotency::answered_once(&app, StatusCode::CREATED, request, promised, create).await
 }
 
 /// What became of a session that was promised.
@@ -543,32 +351,6 @@ pub(crate) async fn fork(
     Ok((StatusCode::CREATED, Json(SessionView::of(forked))))
 }
 
-/// Tells what a session's workspace has that it did not start with.
-///
-/// While it runs and after its end, for as long as the workspace is kept.
-#[utoipa::path(get, path = "/sessions/{session_id}/changes", tag = "sessions", operation_id = "get_session_changes",
-    security(("api_key" = ["read"])), params(SessionPath),
-    responses((status = 200, body = ChangesView, description = "Path by path, and as a patch"),
-        (status = 404, body = ErrorView),
-        (status = 409, body = ErrorView, description = "Its workspace was removed")))]
-pub(crate) async fn changes(
-    State(app): State<App>,
-    _: Reader,
-    Id(id): Id<SessionId>,
-) -> Result<Json<ChangesView>, ApiError> {
-    let changes = app.control.session_changes(&id).await?;
-    let listed = changes.changes.iter().map(serde_json::to_value);
-    Ok(Json(ChangesView {
-        changes: listed
-            .collect::<Result<_, _>>()
-            .map_err(|_| ApiError::internal())?,
-        total: changes.total,
-        diff: changes.diff,
-        not_in_diff: changes.beside,
-        truncated: changes.truncated,
-    }))
-}
-
 impl CreateSessionRequest {
     fn read(self) -> Result<NewSession, ApiError> {
         /// How long a session lives that does not say, in seconds.
@@ -620,6 +402,7 @@ impl ListQuery {
             None => None,
         };
         let template_id = self.template_id.as_deref().map(template_id).transpose()?;
+        self.agent_id.as_deref().map_or(Ok(()), check_agent_id)?;
         Ok(SessionFilter {
             status,
             template_id,
@@ -635,84 +418,4 @@ fn template_id(text: &str) -> Result<TemplateId, ApiError> {
             "list the templates to see those there are",
         )
     })
-}
-
-impl SessionView {
-    pub(crate) fn of(session: Session) -> SessionView {
-        SessionView {
-            uptime_seconds: uptime(&session),
-            session_id: session.id.to_string(),
-            template_id: session.template_id.to_string(),
-            status: session.status.to_string(),
-            mode: match session.mode {
-                SessionMode::Ephemeral => Mode::Ephemeral,
-                SessionMode::Persistent => Mode::Persistent,
-            },
-            agent_id: session.agent_id,
-            runtime_type: session.runtime.to_string(),
-            runtime_node: session.node_id.to_string(),
-            container_id: session.container_id,
-            pod_name: None,
-            workspace_path: session.workspace_path,
-            executor_url: session.executor_url,
-            resources: session.resources.into(),
-            limits_enforced: LimitsView {
-                cpu: session.limits_enforced.cpu,
-                memory: session.limits_enforced.memory,
-                disk: session.limits_enforced.disk,
-                max_processes: session.limits_enforced.max_processes,
-            },
-            isolation: WallsView {
-                between_sessions: session.walls.between_sessions,
-                executor: session.walls.executor,
-                between_executions: session.walls.between_executions,
-                network: session.walls.network,
-            },
-            env_vars: redacted(session.env_vars),
-            network: NetworkView {
-                enabled: session.network.enabled,
-                allow: session.network.allow,
-            },
-            created_at: session.created_at.to_string(),
-            started_at: session.started_at.map(|time| time.to_string()),
-            updated_at: session.updated_at.to_string(),
-            last_activity_at: session.last_activity_at.to_string(),
-            expires_at: session.expires_at.to_string(),
-            terminated_at: session.terminated_at.map(|time| time.to_string()),
-            timeout: session.timeout_seconds,
-            error: session.error,
-        }
-    }
-}
-
-/// How long it has been running, or was.
-fn uptime(session: &Session) -> f64 {
-    let Some(started) = session.started_at else {
-        return 0.0;
-    };
-    let end = session.terminated_at.unwrap_or_else(Timestamp::now);
-    end.duration_since(started).as_secs_f64().max(0.0)
-}
-
-/// Values whose names look secret are not shown.
-fn redacted(variables: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    const SECRET: [&str; 8] = [
-        "KEY",
-        "TOKEN",
-        "SECRET",
-        "PASS",
-        "CREDENTIAL",
-        "AUTH",
-        "PRIVATE",
-        "COOKIE",
-    ];
-    let looks_secret = |name: &str| {
-        let name = name.to_ascii_uppercase();
-        SECRET.iter().any(|word| name.contains(word))
-    };
-    let shown = |(name, value): (String, String)| match looks_secret(&name) {
-        true => (name, "[redacted]".to_owned()),
-        false => (name, value),
-    };
-    variables.into_iter().map(shown).collect()
 }

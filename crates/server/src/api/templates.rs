@@ -234,8 +234,7 @@ pub(crate) async fn update(
     Id(id): Id<TemplateId>,
     Body { value, .. }: Body<UpdateTemplateRequest>,
 ) -> Result<Json<TemplateView>, ApiError> {
-    let current = app.control.template(&id).await?;
-    let patch = value.read(&current)?;
+    let patch = value.read()?;
     let template = app.control.update_template(&caller, &id, patch).await?;
     Ok(Json(TemplateView::of(template)))
 }
@@ -293,19 +292,12 @@ impl CreateTemplateRequest {
 }
 
 impl UpdateTemplateRequest {
-    fn read(self, current: &Template) -> Result<Patch, ApiError> {
-        let resources = match self.default_resources {
-            Some(asked) => Some(
-                asked
-                    .asked("default_resources")?
-                    .over(&current.default_resources),
-            ),
-            None => None,
-        };
+    fn read(self) -> Result<Patch, ApiError> {
+        let resources = self.default_resources.unwrap_or_default();
         Ok(Patch {
             name: self.name,
             image: self.image,
-            default_resources: resources,
+            default_resources: resources.asked("default_resources")?,
             pre_installed_packages: self.pre_installed_packages,
             security_context: self.security_context.map(SecurityContextView::read),
             is_active: self.is_active,

@@ -52,6 +52,12 @@ words!(
     ["success", "failed", "timeout", "crashed", "cancelled"]
 );
 words!(
+    /// Why an execution did not succeed, as a code: `Sandbox.ExecTimeout` where it took too long, `Sandbox.ExecException`
+    /// where it ended with another exit status than 0.
+    ResultCodeView: "ResultCode",
+    ["Sandbox.ExecTimeout", "Sandbox.ExecException"]
+);
+words!(
     /// What hosts sessions. `local` is the server's own kernel.
     RuntimeTypeView: "RuntimeType",
     RuntimeKind::ALL.map(RuntimeKind::as_str)

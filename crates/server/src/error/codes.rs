@@ -1,7 +1,7 @@
 //! Every code that an error can have, for those who tell people of them.
 
-/// Every code, as clients see it in `error_code`.
-pub const ERROR_CODES: [&str; 22] = [
+/// Every code, as clients see it in `error_code`: of an error, or of an execution's result.
+pub const ERROR_CODES: [&str; 30] = [
     "Sandbox.InvalidParameter",
     "Sandbox.PayloadTooLarge",
     "Sandbox.Unauthorized",
@@ -20,10 +20,18 @@ pub const ERROR_CODES: [&str; 22] = [
     "Sandbox.CapacityExhausted",
     "Sandbox.Unavailable",
     "Sandbox.InternalError",
+    "Sandbox.ExecTimeout",
+    "Sandbox.ExecException",
     "Internal.Unauthorized",
     "Internal.InvalidSession",
     "Internal.InvalidExecution",
     "Internal.StateConflict",
+    "Internal.InvalidParameter",
+    "Internal.PayloadTooLarge",
+    "Internal.TooManyRequests",
+    "Internal.CapacityExhausted",
+    "Internal.Unavailable",
+    "Internal.InternalError",
 ];
 
 #[cfg(test)]

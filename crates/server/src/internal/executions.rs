@@ -1,27 +1,24 @@
 //! What an executor says of the code it runs.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use sandbox_control::{News, random};
 use sandbox_executor::{Ending, Outcome};
 use sandbox_model::execution::{Artifact, ArtifactKind, Metrics};
+use sandbox_model::report::{
+    MOST_ERROR_BYTES, MOST_PRINTED_BYTES, MOST_PROGRESS_BYTES, MOST_RESULT_BYTES,
+    MOST_RETURNED_BYTES,
+};
 use sandbox_model::{ArtifactId, ExecutionId, ExecutionResult};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Heard, heard, refused, unauthorized};
+use super::speaker::Speaker;
+use super::{heard, refused};
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::query::Id;
 use crate::state::App;
-
-/// How much of what was printed is taken, as the executor keeps it.
-const MOST_PRINTED: usize = 1 << 20;
-
-/// The most files of one report.
-const MOST_ARTIFACTS: usize = 1000;
 
 /// Where an execution is in its life.
 #[derive(Debug, Deserialize)]
@@ -43,7 +40,7 @@ enum Status {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Heartbeat {
-    progress: Option<Value>,
+    progress: Option<Box<RawValue>>,
 }
 
 /// Files that an execution made.
@@ -82,6 +79,9 @@ pub(crate) struct ResultReport {
     stdout_truncated: bool,
     #[serde(default)]
     stderr_truncated: bool,
+    /// There are more files than are told of.
+    #[serde(default)]
+    artifacts_truncated: bool,
     exit_code: i32,
     execution_time: f64,
     return_value: Option<Box<RawValue>>,
@@ -102,11 +102,10 @@ enum ResultStatus {
 
 pub(crate) async fn status(
     State(app): State<App>,
-    Id(id): Id<ExecutionId>,
-    headers: HeaderMap,
+    Speaker(id): Speaker<ExecutionId>,
     Body { value, .. }: Body<StatusReport>,
 ) -> Result<Response, ApiError> {
-    authorize(&app, &id, &headers).await?;
+    check_length("error", value.error.as_deref(), MOST_ERROR_BYTES)?;
     let ending = match value.status {
         Status::Running => {
             let news = app.control.execution_started(&id).await;
@@ -115,64 +114,42 @@ pub(crate) async fn status(
         Status::Timeout => Ending::TimedOut,
         Status::Crashed => Ending::Crashed,
     };
-    let outcome = Outcome {
-        execution_id: id,
-        ending,
-        result: ExecutionResult {
-            exit_code: -1,
-            ..ExecutionResult::default()
-        },
-        error: value.error,
-        artifacts: Vec::new(),
-        artifacts_truncated: false,
-    };
-    let news = app.control.execution_result(&outcome).await;
+    let news = app.control.execution_ended(&id, ending, value.error).await;
     news.map(heard).map_err(refused)
 }
 
 pub(crate) async fn heartbeat(
     State(app): State<App>,
-    Id(id): Id<ExecutionId>,
-    headers: HeaderMap,
+    Speaker(id): Speaker<ExecutionId>,
     Body { value, .. }: Body<Heartbeat>,
 ) -> Result<Response, ApiError> {
-    authorize(&app, &id, &headers).await?;
-    let beat = app
-        .control
-        .execution_heartbeat(&id, value.progress.as_ref());
+    let progress = value.progress.as_deref().map(RawValue::get);
+    check_length("progress", progress, MOST_PROGRESS_BYTES)?;
+    let beat = app.control.execution_heartbeat(&id, progress);
     beat.await.map_err(refused)?;
     Ok(heard(News::Again))
 }
 
 pub(crate) async fn artifacts(
     State(app): State<App>,
-    Id(id): Id<ExecutionId>,
-    headers: HeaderMap,
+    Speaker(id): Speaker<ExecutionId>,
     Body { value, .. }: Body<Artifacts>,
 ) -> Result<Response, ApiError> {
-    authorize(&app, &id, &headers).await?;
-    if value.artifacts.len() > MOST_ARTIFACTS {
-        let detail = format!("artifacts: has more than {MOST_ARTIFACTS} entries");
-        return Err(ApiError::invalid(detail, "report the first ones"));
-    }
     let found: Result<Vec<_>, ApiError> = value
         .artifacts
         .into_iter()
         .map(|found| found.read(&id))
         .collect();
-    let kept = app.control.execution_artifacts(&id, &found?).await;
-    kept.map_err(refused)?;
-    let message = "they were kept";
-    Ok((StatusCode::CREATED, axum::Json(Heard { message })).into_response())
+    let news = app.control.execution_artifacts(&id, &found?).await;
+    news.map(heard).map_err(refused)
 }
 
 pub(crate) async fn result(
     State(app): State<App>,
-    Id(id): Id<ExecutionId>,
+    Speaker(id): Speaker<ExecutionId>,
     headers: HeaderMap,
-    Body { value, .. }: Body<ResultReport>,
+    Body { value, .. }: Body<ResultReport, MOST_RESULT_BYTES>,
 ) -> Result<Response, ApiError> {
-    authorize(&app, &id, &headers).await?;
     let key = headers
         .get("idempotency-key")
         .and_then(|value| value.to_str().ok());
@@ -188,12 +165,14 @@ pub(crate) async fn result(
     news.map(heard).map_err(refused)
 }
 
-/// Only the executor of its own session may speak of an execution.
-async fn authorize(app: &App, id: &ExecutionId, headers: &HeaderMap) -> Result<(), ApiError> {
-    let execution = app.control.execution(id).await.map_err(refused)?;
-    match app.tokens.fit(headers, &execution.session_id) {
-        true => Ok(()),
-        false => Err(unauthorized()),
+/// What is longer than it may be is not cut: what is left of JSON would be none.
+fn check_length(field: &str, text: Option<&str>, most: usize) -> Result<(), ApiError> {
+    match text {
+        Some(text) if text.len() > most => Err(ApiError::invalid(
+            format!("{field}: is larger than {most} bytes"),
+            "send less",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -226,12 +205,26 @@ impl Reported {
 
 impl ResultReport {
     fn read(self, execution_id: ExecutionId) -> Result<Outcome, ApiError> {
-        if self.stdout.len() > MOST_PRINTED || self.stderr.len() > MOST_PRINTED {
-            let detail = format!("stdout or stderr: is larger than {MOST_PRINTED} bytes");
+        if self.stdout.len().max(self.stderr.len()) > MOST_PRINTED_BYTES {
+            let detail = format!("stdout or stderr: is larger than {MOST_PRINTED_BYTES} bytes");
             return Err(ApiError::invalid(
                 detail,
                 "send the first of it, and say that there is more",
             ));
+        }
+        let returned = self.return_value.as_deref().map(RawValue::get);
+        check_length("return_value", returned, MOST_RETURNED_BYTES)?;
+        check_length("error", self.error.as_deref(), MOST_ERROR_BYTES)?;
+        for (field, number) in [
+            ("execution_time", self.execution_time),
+            ("metrics.duration_ms", self.metrics.duration_ms),
+            ("metrics.cpu_time_ms", self.metrics.cpu_time_ms),
+            ("metrics.peak_memory_mb", self.metrics.peak_memory_mb),
+        ] {
+            if number < 0.0 {
+                let detail = format!("{field}: is less than nothing");
+                return Err(ApiError::invalid(detail, "send what was measured"));
+            }
         }
         if matches!(self.status, ResultStatus::Success) != (self.exit_code == 0) {
             let detail = "status: does not fit exit_code";
@@ -257,10 +250,10 @@ impl ResultReport {
                 execution_time: self.execution_time,
                 return_value: self.return_value.map(|value| value.get().to_owned()),
                 metrics: self.metrics,
+                artifacts_truncated: self.artifacts_truncated,
             },
             error: self.error,
             artifacts: Vec::new(),
-            artifacts_truncated: false,
         })
     }
 }

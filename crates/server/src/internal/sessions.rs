@@ -1,17 +1,17 @@
 //! What a container says of itself.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::Response;
 use jiff::Timestamp;
-use sandbox_control::Ready;
-use sandbox_model::SessionId;
+use sandbox_control::{Caller, Ready};
+use sandbox_model::{RequestId, SessionId};
 use serde::Deserialize;
 
-use super::{heard, refused, unauthorized};
+use super::speaker::Speaker;
+use super::{heard, refused};
 use crate::body::Body;
 use crate::error::ApiError;
-use crate::query::Id;
 use crate::state::App;
 
 /// A container came up.
@@ -61,13 +61,9 @@ const LONGEST: usize = 512;
 
 pub(crate) async fn ready(
     State(app): State<App>,
-    Id(id): Id<SessionId>,
-    headers: HeaderMap,
+    Speaker(id): Speaker<SessionId>,
     Body { value, .. }: Body<ReadyReport>,
 ) -> Result<Response, ApiError> {
-    if !app.tokens.fit(&headers, &id) {
-        return Err(unauthorized());
-    }
     if value.container_id.len() > LONGEST || value.executor_url.len() > LONGEST {
         return Err(ApiError::invalid(
             "container_id or executor_url: is too long",
@@ -85,17 +81,18 @@ pub(crate) async fn ready(
 
 pub(crate) async fn exited(
     State(app): State<App>,
-    Id(id): Id<SessionId>,
-    headers: HeaderMap,
+    Speaker(id): Speaker<SessionId>,
+    Extension(request_id): Extension<RequestId>,
     Body { value, .. }: Body<ExitedReport>,
 ) -> Result<Response, ApiError> {
-    if !app.tokens.fit(&headers, &id) {
-        return Err(unauthorized());
-    }
     let reason = value.exit_reason.as_str();
-    let news = app
+    // No key opens these doors.
+    let caller = Caller {
+        request_id: Some(request_id),
+        ..Caller::nobody()
+    };
+    let exited = app
         .control
-        .container_exited(&id, value.exit_code, reason)
-        .await;
-    news.map(heard).map_err(refused)
+        .container_exited(&caller, &id, value.exit_code, reason);
+    exited.await.map(heard).map_err(refused)
 }

@@ -25,18 +25,22 @@ impl Tokens {
         crate::body::hexadecimal(tag.as_ref())
     }
 
-    /// Do these headers bring the token of this session? Compared in a time that tells nothing.
-    pub(crate) fn fit(&self, headers: &HeaderMap, session: &SessionId) -> bool {
-        let value = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok());
-        let Some(given) = value.and_then(|value| value.strip_prefix("Bearer ")) else {
-            return false;
-        };
-        let Some(tag) = bytes(given.trim()) else {
-            return false;
-        };
-        hmac::verify(&self.0, format!("{PURPOSE}{session}").as_bytes(), &tag).is_ok()
+    /// Is this the token of that session? Compared in a time that tells nothing.
+    pub(crate) fn fit(&self, token: &Token, session: &SessionId) -> bool {
+        let of = format!("{PURPOSE}{session}");
+        hmac::verify(&self.0, of.as_bytes(), &token.0).is_ok()
+    }
+}
+
+/// What somebody brings that looks like a token.
+pub(crate) struct Token(Vec<u8>);
+
+impl Token {
+    /// The one in these headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Option<Token> {
+        let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+        let given = value.strip_prefix("Bearer ")?;
+        bytes(given.trim()).map(Token)
     }
 }
 
@@ -64,12 +68,15 @@ mod tests {
         let one: SessionId = "sess_aaaaaaaaaaaaaaaa".parse().expect("a valid identifier");
         let other: SessionId = "sess_bbbbbbbbbbbbbbbb".parse().expect("a valid identifier");
         let token = tokens.of(&one);
-        assert!(tokens.fit(&headers(&token), &one));
-        assert!(!tokens.fit(&headers(&token), &other));
-        assert!(!tokens.fit(&headers(&token[1..]), &one));
-        assert!(!tokens.fit(&headers(""), &one));
-        assert!(!tokens.fit(&HeaderMap::new(), &one));
+        let fits = |tokens: &Tokens, headers: &HeaderMap, session: &SessionId| {
+            Token::of(headers).is_some_and(|token| tokens.fit(&token, session))
+        };
+        assert!(fits(&tokens, &headers(&token), &one));
+        assert!(!fits(&tokens, &headers(&token), &other));
+        assert!(!fits(&tokens, &headers(&token[1..]), &one));
+        assert!(!fits(&tokens, &headers(""), &one));
+        assert!(!fits(&tokens, &HeaderMap::new(), &one));
         let others = Tokens::new(&Secret("another".to_owned()));
-        assert!(!others.fit(&headers(&token), &one));
+        assert!(!fits(&others, &headers(&token), &one));
     }
 }

@@ -136,8 +136,8 @@ fn every_route_tells_of_the_failures_that_all_share() {
         let scope = operation["security"][0]["api_key"][0].as_str();
         let expected: &[&str] = match scope {
             None => &["500"],
-            Some("read") => &["401", "429", "500", "503"],
-            Some(_) => &["401", "403", "429", "500", "503"],
+            Some("read") => &["400", "401", "429", "500", "503"],
+            Some(_) => &["400", "401", "403", "429", "500", "503"],
         };
         for status in expected {
             if operation["responses"][status].is_null() {

@@ -33,8 +33,10 @@ pub struct Access {
     pub region: String,
     /// Where S3 requests name their bucket.
     pub addressing: Addressing,
-    /// Who we are to S3; the machine's own role when there is none.
+    /// Who we are to S3; whoever `role` is when there is none.
     pub credentials: Option<Credentials>,
+    /// Who gives us credentials that nobody wrote down.
+    pub role: Role,
 }
 
 /// Where a request names its bucket.
@@ -56,6 +58,37 @@ pub struct Credentials {
     pub secret_key: String,
     /// What comes with keys that expire.
     pub session_token: Option<String>,
+}
+
+/// Who gives us credentials, for a while at a time.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum Role {
+    /// The machine: its metadata service.
+    #[default]
+    Machine,
+    /// Amazon's token service, for a token that Kubernetes keeps in a file.
+    WebIdentity {
+        /// The file.
+        token_file: String,
+        /// Whom the token lets us be.
+        arn: String,
+        /// What we are called meanwhile, if that matters.
+        session_name: Option<String>,
+        /// The service's URL; that of the region when there is none.
+        endpoint: Option<String>,
+    },
+    /// Who runs the container, as ECS does: at its own address, under this path.
+    Task {
+        /// The path.
+        path: String,
+    },
+    /// Who runs the container, as EKS does: at this URL, for the token in a file.
+    Pod {
+        /// The URL.
+        url: String,
+        /// The file.
+        token_file: String,
+    },
 }
 
 /// Why a text names no place for objects.
@@ -85,7 +118,20 @@ impl Access {
             region: String::from("us-east-1"),
             addressing: Addressing::default(),
             credentials: None,
+            role: Role::Machine,
         }
+    }
+}
+
+impl fmt::Debug for Role {
+    /// A task's path is all that is needed to ask for its credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Machine => "Machine",
+            Role::WebIdentity { .. } => "WebIdentity",
+            Role::Task { .. } => "Task",
+            Role::Pod { .. } => "Pod",
+        })
     }
 }
 
@@ -189,5 +235,9 @@ mod tests {
             session_token: Some(String::from("hush")),
         };
         assert!(!format!("{credentials:?}").contains("hush"));
+        let role = Role::Task {
+            path: String::from("/hush"),
+        };
+        assert!(!format!("{role:?}").contains("hush"));
     }
 }

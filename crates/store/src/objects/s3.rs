@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::stream::{Stream, StreamExt as _, TryStreamExt as _};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::list::{PaginatedListOptions, PaginatedListStore as _};
 use object_store::path::Path;
 use object_store::signer::{Method, SignedUrlOptions, Signer as _};
@@ -23,7 +23,7 @@ use object_store::{
 };
 
 use super::intake::Intake;
-use super::location::{Access, Addressing};
+use super::location::{Access, Addressing, Role};
 use super::{ByteRange, Download, ObjectInfo, ObjectKey, ObjectPrefix, ObjectsError};
 use cause::Cause;
 use upload::Upload;
@@ -267,6 +267,8 @@ fn client(name: &str, endpoint: &str, access: &Access) -> object_store::Result<A
         max_retries: 4,
         retry_timeout: Duration::from_secs(20),
     };
+    // Not `from_env`: it takes every variable that starts with AWS_, one of which goes over the endpoint that is
+    // set here, and another has requests not signed.
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(name)
         .with_region(&access.region)
@@ -277,15 +279,44 @@ fn client(name: &str, endpoint: &str, access: &Access) -> object_store::Result<A
     if let Some(endpoint) = &access.endpoint {
         builder = builder.with_endpoint(endpoint.trim_end_matches('/'));
     }
-    if let Some(credentials) = &access.credentials {
-        builder = builder
-            .with_access_key_id(&credentials.access_key)
-            .with_secret_access_key(&credentials.secret_key);
-        if let Some(token) = &credentials.session_token {
-            builder = builder.with_token(token);
-        }
+    let Some(credentials) = &access.credentials else {
+        return with_role(builder, &access.role).build();
+    };
+    builder = builder
+        .with_access_key_id(&credentials.access_key)
+        .with_secret_access_key(&credentials.secret_key);
+    if let Some(token) = &credentials.session_token {
+        builder = builder.with_token(token);
     }
     builder.build()
+}
+
+fn with_role(builder: AmazonS3Builder, role: &Role) -> AmazonS3Builder {
+    use AmazonS3ConfigKey as Key;
+    let told = match role {
+        Role::Machine => vec![],
+        Role::WebIdentity {
+            token_file,
+            arn,
+            session_name,
+            endpoint,
+        } => vec![
+            (Key::WebIdentityTokenFile, Some(token_file)),
+            (Key::RoleArn, Some(arn)),
+            (Key::RoleSessionName, session_name.as_ref()),
+            (Key::StsEndpoint, endpoint.as_ref()),
+        ],
+        Role::Task { path } => vec![(Key::ContainerCredentialsRelativeUri, Some(path))],
+        Role::Pod { url, token_file } => vec![
+            (Key::ContainerCredentialsFullUri, Some(url)),
+            (Key::ContainerAuthorizationTokenFile, Some(token_file)),
+        ],
+    };
+    let tell = |builder: AmazonS3Builder, (key, value): (Key, Option<&String>)| match value {
+        Some(value) => builder.with_config(key, value),
+        None => builder,
+    };
+    told.into_iter().fold(builder, tell)
 }
 
 fn place(bucket: &str, endpoint: &str) -> String {

@@ -3,13 +3,20 @@
 use jiff::Timestamp;
 use sandbox_model::{ApiKey, KeyId};
 use sea_orm::sea_query::Expr;
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+use sea_orm::{ColumnTrait, EntityTrait, PaginatorTrait, QueryFilter};
 
 use super::Records;
 use super::error::{Fault, StoreError};
+use super::page::{Order, Page, PageRequest};
 use super::rows::api_key::{Column, Entity, KIND, Model};
 use super::value::micros;
 use super::versioned::{self, Named};
+
+const ORDER: Order<Column> = Order {
+    list: "keys",
+    at: Column::CreatedAt,
+    id: Column::Id,
+};
 
 impl Records {
     /// Adds a key, known by the hash of its secret.
@@ -37,15 +44,17 @@ impl Records {
             .transpose()
     }
 
-    /// Every key, newest first, revoked ones too.
-    pub async fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let rows = Entity::find()
-            .order_by_desc(Column::CreatedAt)
-            .order_by_desc(Column::Id)
-            .all(self.reader())
-            .await;
-        let rows = rows.map_err(|error| self.explain(error))?;
-        rows.into_iter().map(Model::read).collect()
+    /// Keys, newest first, revoked ones too.
+    pub async fn keys(&self, page: &PageRequest) -> Result<Page<ApiKey>, StoreError> {
+        let select = ORDER.page::<_, String>(Entity::find(), page)?;
+        let read = async {
+            let rows = select.all(self.reader()).await?;
+            // There are as many keys as somebody made by hand: these are counted.
+            Ok::<_, Fault>((rows, Entity::find().count(self.reader()).await?))
+        };
+        let (rows, total) = read.await.map_err(|fault| self.explain(fault))?;
+        let key = |row: &Model| (row.created_at, row.id.clone());
+        ORDER.assemble(rows, total, page, key, Model::read)
     }
 
     /// Makes a key open nothing from now on. One that was revoked stays so since then.

@@ -17,7 +17,7 @@ use sea_orm::{
 use super::Records;
 use super::error::{Fault, StoreError};
 use super::rows::artifact::{Column, Entity, Model};
-use super::rows::execution;
+use super::rows::{execution, result};
 use super::transaction::Step;
 use super::versioned::Named;
 
@@ -48,84 +48,146 @@ pub(super) fn rows(
     Ok(rows)
 }
 
-/// Keeps files within a transaction that holds their execution's row. Gives them as they are kept.
-pub(super) async fn keep(
-    step: &Step,
-    execution: &str,
-    told: &[Model],
-) -> Result<Vec<Model>, Fault> {
-    if told.is_empty() {
-        return Ok(Vec::new());
-    }
-    let known = Entity::find()
-        .filter(Column::ExecutionId.eq(execution))
-        .all(step)
-        .await?;
-    let known: BTreeMap<&str, &Model> = known.iter().map(|row| (&*row.path, row)).collect();
-    let mut new = Vec::new();
-    let mut kept = Vec::new();
-    for row in told {
-        let Some(known) = known.get(&*row.path) else {
-            new.push(row.clone().into_active_model());
-            kept.push(row.clone());
-            continue;
+/// What files that were told of come to, beside those that are known.
+struct Change {
+    /// How many are known.
+    known: usize,
+    /// Those that are not.
+    new: Vec<Model>,
+    /// Those that are otherwise than they were.
+    other: Vec<Model>,
+    /// All that were told of, as they are kept when this is done.
+    kept: Vec<Model>,
+}
+
+impl Change {
+    /// What `told` comes to, within a transaction that holds the execution's row.
+    async fn of(step: &Step, execution: &str, told: &[Model]) -> Result<Change, Fault> {
+        let mut change = Change {
+            known: 0,
+            new: Vec::new(),
+            other: Vec::new(),
+            kept: Vec::new(),
         };
-        if row.tells_the_same_as(known) {
-            kept.push(Model::clone(known));
-            continue;
+        if told.is_empty() {
+            return Ok(change);
         }
-        let row = row.clone().in_place_of(known);
-        Entity::update_many()
-            .set(row.clone().into_active_model().reset_all())
-            .filter(Column::Id.eq(&*row.id))
-            .exec(step)
+        let known = Entity::find()
+            .filter(Column::ExecutionId.eq(execution))
+            .all(step)
             .await?;
-        kept.push(row);
-    }
-    let taken = Named {
-        kind: "an artifact of execution",
-        id: execution,
-    };
-    for some in new.chunks(AT_ONCE) {
-        let insert = Entity::insert_many(some.to_vec());
-        match insert
-            .exec_without_returning(step)
-            .await
-            .map_err(Fault::from)
-        {
-            Ok(_) => {}
-            Err(fault) if fault.is_duplicate() => return Err(taken.exists().into()),
-            Err(fault) => return Err(fault),
+        change.known = known.len();
+        let known: BTreeMap<&str, &Model> = known.iter().map(|row| (&*row.path, row)).collect();
+        for row in told {
+            let kept = match known.get(&*row.path) {
+                None => {
+                    change.new.push(row.clone());
+                    row.clone()
+                }
+                Some(known) if row.tells_the_same_as(known) => Model::clone(known),
+                Some(known) => {
+                    let row = row.clone().in_place_of(known);
+                    change.other.push(row.clone());
+                    row
+                }
+            };
+            change.kept.push(kept);
         }
+        Ok(change)
     }
-    Ok(kept)
+
+    fn is_nothing(&self) -> bool {
+        self.new.is_empty() && self.other.is_empty()
+    }
+
+    /// Does it. Gives those that were told of as they are kept.
+    async fn write(self, step: &Step, execution: &str) -> Result<Vec<Model>, Fault> {
+        for row in self.other {
+            let id = row.id.clone();
+            Entity::update_many()
+                .set(row.into_active_model().reset_all())
+                .filter(Column::Id.eq(id))
+                .exec(step)
+                .await?;
+        }
+        let taken = Named {
+            kind: "an artifact of execution",
+            id: execution,
+        };
+        for some in self.new.chunks(AT_ONCE) {
+            let some = some.iter().map(|row| row.clone().into_active_model());
+            let insert = Entity::insert_many(some);
+            match insert
+                .exec_without_returning(step)
+                .await
+                .map_err(Fault::from)
+            {
+                Ok(_) => {}
+                Err(fault) if fault.is_duplicate() => return Err(taken.exists().into()),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(self.kept)
+    }
+}
+
+/// Keeps files within a transaction that holds their execution's row.
+pub(super) async fn keep(step: &Step, execution: &str, told: &[Model]) -> Result<(), Fault> {
+    let change = Change::of(step, execution, told).await?;
+    change.write(step, execution).await?;
+    Ok(())
+}
+
+/// What became of files that were told of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Added {
+    /// They are kept, like this.
+    New(Vec<Artifact>),
+    /// They were kept already, like this.
+    Known(Vec<Artifact>),
+    /// They are not what is kept, and the execution's result is there: nothing changes any more.
+    Late,
+    /// The execution would have more files than it may.
+    TooMany,
 }
 
 impl Records {
-    /// Adds files that an execution made, and gives them as they are kept. One whose path is known
-    /// is not added: it replaces what is known of that path but its identifier.
+    /// Adds files that an execution made, until its result is there and as long as it has no more than `most`. One
+    /// whose path is known is not added: it replaces what is known of that path but its identifier.
     pub async fn add_artifacts(
         &self,
         execution: &ExecutionId,
         artifacts: &[Artifact],
-    ) -> Result<Vec<Artifact>, StoreError> {
+        most: usize,
+    ) -> Result<Added, StoreError> {
         let told = &rows(execution, artifacts)?;
+        let id = execution.as_str();
         let named = Named {
             kind: execution::KIND,
-            id: execution.as_str(),
+            id,
         };
-        let kept = self
-            .write(|step| async move {
-                let found = execution::Entity::find_by_id(execution.as_str())
-                    .select_only()
-                    .column(execution::Column::Id);
-                let found: Option<String> = step.hold(found).into_tuple().one(&step).await?;
-                found.ok_or_else(|| named.missing())?;
-                let kept = keep(&step, execution.as_str(), told).await?;
-                step.commit(kept).await
-            })
-            .await?;
-        kept.into_iter().map(Model::read).collect()
+        let read = |rows: Vec<Model>| -> Result<Vec<Artifact>, StoreError> {
+            rows.into_iter().map(Model::read).collect()
+        };
+        self.write(|step| async move {
+            let found = execution::Entity::find_by_id(id)
+                .select_only()
+                .column(execution::Column::IsOver);
+            let found: Option<bool> = step.hold(found).into_tuple().one(&step).await?;
+            let is_over = found.ok_or_else(|| named.missing())?;
+            let change = Change::of(&step, id, told).await?;
+            let added = if change.is_nothing() {
+                Added::Known(read(change.kept)?)
+            } else if is_over && has_result(&step, id).await? {
+                Added::Late
+            } else if change.known + change.new.len() > most {
+                Added::TooMany
+            } else {
+                Added::New(read(change.write(&step, id).await?)?)
+            };
+            step.commit(added).await
+        })
+        .await
     }
 
     /// The files that an execution made, oldest first.
@@ -139,4 +201,14 @@ impl Records {
         let rows = rows.map_err(|error| self.explain(error))?;
         rows.into_iter().map(Model::read).collect()
     }
+}
+
+async fn has_result(step: &Step, execution: &str) -> Result<bool, Fault> {
+    let found: Option<String> = result::Entity::find_by_id(execution)
+        .select_only()
+        .column(result::Column::ExecutionId)
+        .into_tuple()
+        .one(step)
+        .await?;
+    Ok(found.is_some())
 }

@@ -7,7 +7,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sea_orm::sqlx::mysql::MySqlPoolOptions;
 use sea_orm::sqlx::pool::PoolOptions;
@@ -54,6 +54,9 @@ const TRUSTED: Duration = Duration::from_millis(100);
 
 /// How long a SQLite writer waits for one in another process.
 const BUSY: Duration = Duration::from_secs(60);
+
+/// How long it is before a file that is locked is opened again.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// A database that answered once.
 #[derive(Clone)]
@@ -124,13 +127,22 @@ async fn sqlite(rest: &str, pool: &Pool) -> Result<Database, StoreError> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal);
     let failed = |error| unopened(error, &name);
-    let writer = options::<sqlx::Sqlite>(pool)
-        .max_connections(1)
-        // Writers queue for this connection; the time they may spend there is the queue's.
-        .acquire_timeout(pool.acquire_timeout.max(BUSY))
-        .connect_with(connect.clone())
-        .await
-        .map_err(failed)?;
+    let begin = Instant::now();
+    let writer = loop {
+        let opened = options::<sqlx::Sqlite>(pool)
+            .max_connections(1)
+            // Writers queue for this connection; the time they may spend there is the queue's.
+            .acquire_timeout(pool.acquire_timeout.max(BUSY))
+            .connect_with(connect.clone())
+            .await;
+        match opened {
+            // Whoever is the first to keep a log is not waited for by SQLite itself.
+            Err(error) if is_locked(&error) && begin.elapsed() < BUSY => {
+                tokio::time::sleep(AGAIN).await;
+            }
+            opened => break opened.map_err(failed)?,
+        }
+    };
     let reader = options::<sqlx::Sqlite>(pool)
         .max_connections(pool.max_connections.clamp(1, MOST_SQLITE_READERS))
         .connect_lazy_with(connect.pragma("query_only", "on"));
@@ -139,6 +151,13 @@ async fn sqlite(rest: &str, pool: &Pool) -> Result<Database, StoreError> {
         writer: SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
         name,
     })
+}
+
+/// Is somebody else at it? (SQLITE_BUSY, and its kinds.)
+fn is_locked(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    let code = code.and_then(|code| code.parse::<u32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
 }
 
 /// The database's companions take their mode from it.

@@ -17,7 +17,7 @@ use super::rows::count::Column as CountColumn;
 use super::rows::execution::{self as row, Column, Entity, KIND, Model, SUMMARY, Summary};
 use super::rows::session;
 use super::transaction::Step;
-use super::value::{micros, text};
+use super::value::{Reading, micros, text};
 use super::versioned::{self, FIRST, Named, Versioned};
 use super::{Records, Stored};
 
@@ -147,6 +147,24 @@ impl Records {
         let row = Entity::find_by_id(id.as_str()).one(self.reader()).await;
         row.map_err(|error| self.explain(error))?
             .map(Model::read)
+            .transpose()
+    }
+
+    /// Whose execution it is, without the rest of it.
+    pub async fn session_of(&self, id: &ExecutionId) -> Result<Option<SessionId>, StoreError> {
+        let found: Option<String> = Entity::find_by_id(id.as_str())
+            .select_only()
+            .column(Column::SessionId)
+            .into_tuple()
+            .one(self.reader())
+            .await
+            .map_err(|error| self.explain(error))?;
+        let reading = Reading {
+            kind: KIND,
+            id: id.as_str(),
+        };
+        found
+            .map(|found| reading.parse("session_id", &found))
             .transpose()
     }
 

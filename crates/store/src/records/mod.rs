@@ -48,6 +48,7 @@ use jiff::Timestamp;
 use sea_orm::DatabaseConnection;
 
 pub use along::{Along, Note};
+pub use artifact::Added;
 pub use container::ContainerFilter;
 pub use database::Pool;
 pub use error::{Cause, StoreError};

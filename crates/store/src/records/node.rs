@@ -1,14 +1,19 @@
 //! Nodes.
 
 use sandbox_model::{Node, NodeId};
-use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, QueryOrder};
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryOrder};
 
 use super::error::{Fault, StoreError};
+use super::page::{ByName, Page, PageRequest};
 use super::rows::node::{Column, Entity, KIND, Model};
 use super::transaction::Step;
 use super::versioned::{self, FIRST, Named, Versioned};
 use super::{Records, Stored};
 
+const ORDER: ByName<Column> = ByName {
+    list: "nodes",
+    name: Column::Id,
+};
 const VERSIONED: Versioned<Column> = Versioned {
     id: Column::Id,
     version: Column::Version,
@@ -60,6 +65,18 @@ impl Records {
             .await;
         let rows = rows.map_err(|error| self.explain(error))?;
         rows.into_iter().map(Model::read).collect()
+    }
+
+    /// Nodes, by name, a page at a time.
+    pub async fn node_page(&self, page: &PageRequest) -> Result<Page<Stored<Node>>, StoreError> {
+        let select = ORDER.page(Entity::find(), page)?;
+        let read = async {
+            let rows = select.all(self.reader()).await?;
+            // There are as many nodes as somebody started: these are counted.
+            Ok::<_, Fault>((rows, Entity::find().count(self.reader()).await?))
+        };
+        let (rows, total) = read.await.map_err(|fault| self.explain(fault))?;
+        ORDER.assemble(rows, total, page, |row| row.id.clone(), Model::read)
     }
 
     /// Replaces what is known of a node, if nobody else did since it was read.

@@ -236,6 +236,7 @@ mod tests {
             terminated_at: None,
             error: None,
             workspace_removed_at: None,
+            image: None,
         }
     }
 

@@ -45,6 +45,13 @@ impl PageRequest {
             ..self
         }
     }
+
+    /// Of all rows those of the page, and one more.
+    fn cut<E: EntityTrait>(&self, ordered: Select<E>) -> Select<E> {
+        // An offset that is more than a database counts to is beyond every record.
+        let offset = Ord::min(self.offset, i64::MAX as u64);
+        ordered.limit(self.limit + 1).offset(offset)
+    }
 }
 
 /// A page, and how to go on.
@@ -104,6 +111,10 @@ fn parse(text: &str) -> Option<Cursor> {
         return None;
     }
     let inner = std::str::from_utf8(inner).ok()?;
+    // No identifier has one, and not every database can be asked for it.
+    if inner.contains('\0') {
+        return None;
+    }
     let (list, rest) = inner.split_once('\n')?;
     let (at, id) = rest.split_once('\n')?;
     Some(Cursor {
@@ -144,6 +155,40 @@ impl CursorId for i64 {
     }
 }
 
+/// How a list is ordered whose records have no age: by name. Its cursors tell no time.
+pub(super) struct ByName<C> {
+    pub list: &'static str,
+    pub name: C,
+}
+
+impl<C: ColumnTrait> ByName<C> {
+    /// The rows of a page, and one more, by which it is known whether there is another page.
+    pub(super) fn page<E: EntityTrait<Column = C>>(
+        &self,
+        select: Select<E>,
+        request: &PageRequest,
+    ) -> Result<Select<E>, StoreError> {
+        let select = match &request.cursor {
+            Some(cursor) if cursor.list != self.list => return Err(StoreError::BadCursor),
+            Some(cursor) => select.filter(self.name.gt(cursor.id.as_str())),
+            None => select,
+        };
+        Ok(request.cut(select.order_by_asc(self.name)))
+    }
+
+    /// Makes a page of the rows; `name` tells where each stands in the order.
+    pub(super) fn assemble<R, T>(
+        &self,
+        rows: Vec<R>,
+        total: u64,
+        request: &PageRequest,
+        name: impl Fn(&R) -> String,
+        read: impl FnMut(R) -> Result<T, StoreError>,
+    ) -> Result<Page<T>, StoreError> {
+        assemble(self.list, rows, total, request, |row| (0, name(row)), read)
+    }
+}
+
 impl<C: ColumnTrait> Order<C> {
     /// The rows of a page, and one more, by which it is known whether there is another page.
     pub(super) fn page<E: EntityTrait<Column = C>, I: CursorId>(
@@ -156,9 +201,7 @@ impl<C: ColumnTrait> Order<C> {
             None => select,
         };
         let ordered = select.order_by_desc(self.at).order_by_desc(self.id);
-        // An offset that is more than a database counts to is beyond every record.
-        let offset = Ord::min(request.offset, i64::MAX as u64);
-        Ok(ordered.limit(request.limit + 1).offset(offset))
+        Ok(request.cut(ordered))
     }
 
     /// Written so that all three databases walk an index: MySQL does not do so for a comparison of
@@ -177,28 +220,39 @@ impl<C: ColumnTrait> Order<C> {
     /// Makes a page of the rows; `key` tells where each stands in the order.
     pub(super) fn assemble<R, T, I: CursorId>(
         &self,
-        mut rows: Vec<R>,
+        rows: Vec<R>,
         total: u64,
         request: &PageRequest,
         key: impl Fn(&R) -> (i64, I),
         read: impl FnMut(R) -> Result<T, StoreError>,
     ) -> Result<Page<T>, StoreError> {
-        let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
-        let more = rows.len() > limit;
-        rows.truncate(limit);
-        let last = rows.last().filter(|_| more).map(key);
-        let next = last.map(|(at, id)| Cursor {
-            list: self.list.to_owned(),
-            at,
-            id: id.to_string(),
-        });
-        let items: Result<Vec<T>, StoreError> = rows.into_iter().map(read).collect();
-        Ok(Page {
-            items: items?,
-            total,
-            next,
-        })
+        assemble(self.list, rows, total, request, key, read)
     }
+}
+
+fn assemble<R, T, I: CursorId>(
+    list: &str,
+    mut rows: Vec<R>,
+    total: u64,
+    request: &PageRequest,
+    key: impl Fn(&R) -> (i64, I),
+    read: impl FnMut(R) -> Result<T, StoreError>,
+) -> Result<Page<T>, StoreError> {
+    let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().filter(|_| more).map(key);
+    let next = last.map(|(at, id)| Cursor {
+        list: list.to_owned(),
+        at,
+        id: id.to_string(),
+    });
+    let items: Result<Vec<T>, StoreError> = rows.into_iter().map(read).collect();
+    Ok(Page {
+        items: items?,
+        total,
+        next,
+    })
 }
 
 #[cfg(test)]
@@ -234,6 +288,16 @@ mod tests {
             changed.replace_range(place..=place, &digit);
             prop_assert!(changed == text || changed.parse::<Cursor>().is_err());
         }
+    }
+
+    #[test]
+    fn a_cursor_that_no_database_takes_is_refused() {
+        let id = "sess_\0".to_owned();
+        let forged = Cursor { id, ..cursor() }.to_string();
+        assert!(matches!(
+            forged.parse::<Cursor>(),
+            Err(StoreError::BadCursor)
+        ));
     }
 
     #[test]

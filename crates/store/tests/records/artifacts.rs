@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sandbox_model::execution::Artifact;
 use sandbox_model::*;
 use sandbox_store::Records;
-use sandbox_store::records::{Report, Reported, StoreError};
+use sandbox_store::records::{Added, Report, Reported, StoreError};
 
 use crate::databases::Database;
 use crate::on_every_database;
@@ -14,9 +14,14 @@ use crate::sample::*;
 on_every_database!(
     a_file_that_is_told_twice_is_kept_once,
     a_result_adds_to_the_files_told_before,
+    files_stay_as_they_are_once_the_result_is_there,
+    an_execution_has_only_so_many_files,
     many_files_take_few_statements,
     servers_that_tell_of_the_same_files_keep_each_once,
 );
+
+/// How many files an execution may have, where that is not the point.
+const MOST: usize = 2000;
 
 async fn with_execution(records: &Records) -> Execution {
     let template = template();
@@ -38,7 +43,8 @@ async fn a_file_that_is_told_twice_is_kept_once(database: Database) {
         .zip(files)
         .map(|(at, path)| artifact(&execution, path, at))
         .collect();
-    assert_eq!(records.add_artifacts(id, &files).await.unwrap(), files);
+    let added = records.add_artifacts(id, &files, MOST).await.unwrap();
+    assert_eq!(added, Added::New(files.clone()));
     assert_eq!(records.artifacts(id).await.unwrap(), files);
 
     let grown = Artifact {
@@ -48,14 +54,17 @@ async fn a_file_that_is_told_twice_is_kept_once(database: Database) {
     let again = artifact(&execution, &long, 9);
     let other = artifact(&execution, "out/b.png", 10);
     let told = [grown.clone(), again, other.clone()];
-    let kept = records.add_artifacts(id, &told).await.unwrap();
+    let added = records.add_artifacts(id, &told, MOST).await.unwrap();
     let known = files.remove(0);
     let grown = Artifact {
         id: known.id,
         ..grown
     };
     let [_, _, long] = &files[..] else { panic!() };
-    assert_eq!(kept, [grown.clone(), long.clone(), other.clone()]);
+    let kept = vec![grown.clone(), long.clone(), other.clone()];
+    assert_eq!(added, Added::New(kept.clone()));
+    let again = records.add_artifacts(id, &kept, MOST).await.unwrap();
+    assert_eq!(again, Added::Known(kept));
     files.extend([grown, other]);
     assert_eq!(records.artifacts(id).await.unwrap(), files);
 
@@ -65,27 +74,28 @@ async fn a_file_that_is_told_twice_is_kept_once(database: Database) {
         artifact(&execution, "out/c", 21),
     );
     let kept = records
-        .add_artifacts(id, &[first.clone(), last.clone()])
+        .add_artifacts(id, &[first.clone(), last.clone()], MOST)
         .await;
     let one = Artifact {
         id: first.id,
         ..last
     };
-    assert_eq!(kept.unwrap(), [one]);
+    assert_eq!(kept.unwrap(), Added::New(vec![one]));
 
-    assert_eq!(records.add_artifacts(id, &[]).await.unwrap(), []);
+    let nothing = records.add_artifacts(id, &[], MOST).await.unwrap();
+    assert_eq!(nothing, Added::Known(Vec::new()));
     let strange = Execution {
         id: crate::sample::execution(&session(&template())).id,
         ..execution.clone()
     };
     let file = artifact(&strange, "out/a.png", 0);
     let refused = records
-        .add_artifacts(id, std::slice::from_ref(&file))
+        .add_artifacts(id, std::slice::from_ref(&file), MOST)
         .await
         .unwrap_err();
     let text = "execution_id of an artifact is that of another execution";
     assert_eq!(refused.to_string(), text);
-    let missing = records.add_artifacts(&strange.id, &[file]).await;
+    let missing = records.add_artifacts(&strange.id, &[file], MOST).await;
     assert!(
         matches!(missing, Err(StoreError::Missing { .. })),
         "{missing:?}"
@@ -94,7 +104,7 @@ async fn a_file_that_is_told_twice_is_kept_once(database: Database) {
         path: "out/elsewhere".to_owned(),
         ..records.artifacts(id).await.unwrap().remove(0)
     };
-    let taken = records.add_artifacts(id, &[taken]).await;
+    let taken = records.add_artifacts(id, &[taken], MOST).await;
     assert!(matches!(taken, Err(StoreError::Exists { .. })), "{taken:?}");
 }
 
@@ -104,7 +114,7 @@ async fn a_result_adds_to_the_files_told_before(database: Database) {
     let id = &execution.id;
     let early = artifact(&execution, "out/a.png", 0);
     let told = std::slice::from_ref(&early);
-    records.add_artifacts(id, told).await.unwrap();
+    records.add_artifacts(id, told, MOST).await.unwrap();
     let late = artifact(&execution, "out/b.png", 5);
     let current = records.execution(id).await.unwrap().unwrap();
     let report = Report {
@@ -118,6 +128,62 @@ async fn a_result_adds_to_the_files_told_before(database: Database) {
     assert_eq!(records.artifacts(id).await.unwrap(), [early, late]);
 }
 
+async fn files_stay_as_they_are_once_the_result_is_there(database: Database) {
+    let records = open(&database).await;
+    let execution = with_execution(&records).await;
+    let id = &execution.id;
+    let early = artifact(&execution, "out/a.png", 0);
+    let told = std::slice::from_ref(&early);
+    // One that is over and whose result is still to come has files still to come.
+    let current = records.execution(id).await.unwrap().unwrap();
+    let ended = Execution {
+        status: ExecutionStatus::Timeout,
+        ..completed(&execution)
+    };
+    let current = records.update_execution(&current, &ended).await.unwrap();
+    let added = records.add_artifacts(id, told, MOST).await.unwrap();
+    assert_eq!(added, Added::New(told.to_vec()));
+    let report = Report {
+        digest: "d",
+        result: &result(),
+        artifacts: &[],
+    };
+    let reported = records.finish(&current, &ended, &report).await.unwrap();
+    assert!(matches!(reported, Reported::First(_)), "{reported:?}");
+
+    let same = artifact(&execution, "out/a.png", 9);
+    let added = records.add_artifacts(id, &[same], MOST).await.unwrap();
+    assert_eq!(added, Added::Known(told.to_vec()));
+    let grown = Artifact {
+        size_bytes: 7,
+        ..early.clone()
+    };
+    for late in [grown, artifact(&execution, "out/b.png", 9)] {
+        let added = records.add_artifacts(id, &[late], MOST).await.unwrap();
+        assert_eq!(added, Added::Late);
+    }
+    assert_eq!(records.artifacts(id).await.unwrap(), told);
+}
+
+async fn an_execution_has_only_so_many_files(database: Database) {
+    let records = open(&database).await;
+    let execution = with_execution(&records).await;
+    let id = &execution.id;
+    let file = |number| artifact(&execution, &format!("out/{number}"), number);
+    let two = [file(0), file(1)];
+    let added = records.add_artifacts(id, &two, 2).await.unwrap();
+    assert_eq!(added, Added::New(two.to_vec()));
+    let added = records.add_artifacts(id, &[file(1), file(2)], 2).await;
+    assert_eq!(added.unwrap(), Added::TooMany);
+    assert_eq!(records.artifacts(id).await.unwrap(), two);
+    let grown = Artifact {
+        size_bytes: 7,
+        ..file(1)
+    };
+    let added = records.add_artifacts(id, &[grown], 2).await.unwrap();
+    assert!(matches!(added, Added::New(_)), "{added:?}");
+}
+
 async fn many_files_take_few_statements(database: Database) {
     let records = open(&database).await;
     let execution = with_execution(&records).await;
@@ -128,7 +194,7 @@ async fn many_files_take_few_statements(database: Database) {
     // Hold the execution, see what is known, and so many times five hundred.
     for expected in [2 + 3, 2] {
         let before = records.statements();
-        records.add_artifacts(id, &files).await.unwrap();
+        records.add_artifacts(id, &files, MOST).await.unwrap();
         assert_eq!(records.statements() - before, expected);
     }
     assert_eq!(records.artifacts(id).await.unwrap(), files);
@@ -143,8 +209,9 @@ async fn servers_that_tell_of_the_same_files_keep_each_once(database: Database) 
         tasks.push(tokio::spawn(async move {
             for number in 0..10 {
                 let path = format!("out/{}", (number + server) % 10);
-                let file = artifact(&execution, &path, number);
-                records.add_artifacts(&execution.id, &[file]).await.unwrap();
+                let file = [artifact(&execution, &path, number)];
+                let added = records.add_artifacts(&execution.id, &file, MOST);
+                added.await.unwrap();
             }
         }));
     }

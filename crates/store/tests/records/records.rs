@@ -221,6 +221,10 @@ async fn an_execution_comes_back_as_it_went_in(database: Database) {
     assert_eq!(stored.value, execution);
     let read = records.execution(&execution.id).await.unwrap();
     assert_eq!(read.as_ref(), Some(&stored));
+    let whose = records.session_of(&execution.id).await.unwrap();
+    assert_eq!(whose.as_ref(), Some(&session.id));
+    let strange = crate::sample::execution(&session).id;
+    assert_eq!(records.session_of(&strange).await.unwrap(), None);
     let running = Execution {
         status: ExecutionStatus::Running,
         started_at: Some(time(3)),
@@ -404,7 +408,12 @@ async fn keys_open_until_they_are_revoked(database: Database) {
         revoked_at: Some(time(5)),
         ..old
     };
-    assert_eq!(records.keys().await.unwrap(), [new, revoked]);
+    let page = |limit| PageRequest::first(limit).unwrap();
+    let first = records.keys(&page(1)).await.unwrap();
+    assert_eq!((first.items, first.total), (vec![new], 2));
+    let rest = page(1).after(first.next.unwrap());
+    let rest = records.keys(&rest).await.unwrap();
+    assert_eq!((rest.items, rest.next), (vec![revoked], None));
     let nobody = records.revoke_key(&KeyId::random([9; 16]), time(0)).await;
     assert!(
         matches!(nobody, Err(StoreError::Missing { .. })),
@@ -561,6 +570,19 @@ async fn nodes_and_containers_come_back_as_they_went_in(database: Database) {
     let nodes = records.nodes().await.unwrap();
     assert_eq!(nodes.len(), 2);
     assert_eq!(nodes[0], again);
+    let page = |limit| PageRequest::first(limit).unwrap();
+    let all = records.node_page(&page(2)).await.unwrap();
+    assert_eq!((all.items, all.total, all.next), (nodes.clone(), 2, None));
+    let first = records.node_page(&page(1)).await.unwrap();
+    assert_eq!((&first.items[..], first.total), (&nodes[..1], 2));
+    let cursor = first.next.unwrap();
+    let rest = records.node_page(&page(1).after(cursor.clone())).await;
+    let rest = rest.unwrap();
+    assert_eq!((&rest.items[..], rest.next), (&nodes[1..], None));
+    let skipped = records.node_page(&page(1).skipping(1)).await.unwrap();
+    assert_eq!(skipped.items, nodes[1..]);
+    let other = records.keys(&page(1).after(cursor)).await;
+    assert!(matches!(other, Err(StoreError::BadCursor)), "{other:?}");
 
     let container = container(&template());
     let stored = records.insert_container(&container).await.unwrap();

@@ -102,6 +102,7 @@ pub fn session(template: &Template) -> Session {
         terminated_at: None,
         error: None,
         workspace_removed_at: None,
+        image: Some("host".to_owned()),
     }
 }
 
@@ -153,6 +154,7 @@ pub fn result() -> ExecutionResult {
             io_read_bytes: i64::MAX as u64,
             io_write_bytes: 0,
         },
+        artifacts_truncated: true,
     }
 }
 

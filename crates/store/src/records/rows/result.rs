@@ -26,6 +26,8 @@ pub struct Model {
     pub return_value: Option<String>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
+    /// None where it was kept before this was told.
+    pub artifacts_truncated: Option<bool>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -55,6 +57,7 @@ impl Model {
             return_value: maybe_text("return_value", &result.return_value)?,
             stdout: result.stdout.clone().into_bytes(),
             stderr: result.stderr.clone().into_bytes(),
+            artifacts_truncated: Some(result.artifacts_truncated),
         })
     }
 
@@ -78,6 +81,7 @@ impl Model {
                 io_read_bytes: reading.number("io_read_bytes", self.io_read_bytes)?,
                 io_write_bytes: reading.number("io_write_bytes", self.io_write_bytes)?,
             },
+            artifacts_truncated: self.artifacts_truncated.unwrap_or_default(),
         })
     }
 }

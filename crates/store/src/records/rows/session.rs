@@ -48,6 +48,7 @@ pub struct Model {
     pub workspace_removed_at: Option<i64>,
     pub ended_at: Option<i64>,
     pub unclean_since: Option<i64>,
+    pub image: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -110,6 +111,7 @@ impl Model {
             workspace_removed_at: maybe_micros(session.workspace_removed_at),
             ended_at,
             unclean_since: ended_at.filter(|_| has_workspace),
+            image: maybe_text("image", &session.image)?,
         })
     }
 
@@ -149,6 +151,7 @@ impl Model {
             executor_url: self.executor_url,
             workspace_path: self.workspace_path,
             error: self.error,
+            image: self.image,
         };
         Ok(Stored {
             value,

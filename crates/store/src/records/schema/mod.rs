@@ -6,8 +6,10 @@
 //! later one added.
 
 mod first;
+mod fourth;
 mod second;
 mod table;
+mod third;
 
 use std::time::Duration;
 
@@ -22,7 +24,12 @@ struct Migrations;
 
 impl MigratorTrait for Migrations {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(first::First), Box::new(second::Second)]
+        vec![
+            Box::new(first::First),
+            Box::new(second::Second),
+            Box::new(third::Third),
+            Box::new(fourth::Fourth),
+        ]
     }
 }
 
@@ -120,6 +127,9 @@ mod tests {
              false, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, '', '{}')",
     ];
 
+    const RESULT: &str = "INSERT INTO results VALUES
+        ('exec_20261101_00000002', 'd', false, true, 3, 1, 1, 1, 1, 0, 0, NULL, '', '')";
+
     fn session(id: u64, status: &str, ended: &str) -> String {
         let is_over = status != "running";
         let live = if is_over { "NULL" } else { "'t'" };
@@ -145,7 +155,8 @@ mod tests {
             session(3, "failed", "NULL"),
         ];
         let sessions = sessions.iter().map(String::as_str);
-        for sql in [TEMPLATE].into_iter().chain(sessions).chain(EXECUTIONS) {
+        let rest = EXECUTIONS.into_iter().chain([RESULT]);
+        for sql in [TEMPLATE].into_iter().chain(sessions).chain(rest) {
             early.writer.execute_unprepared(sql).await.unwrap();
         }
 
@@ -174,10 +185,14 @@ mod tests {
         assert_eq!(over.unwrap(), ended);
         let live = records.session(&id(1)).await.unwrap().unwrap();
         assert_eq!(live.value.workspace_removed_at, None);
+        assert_eq!(live.value.image.as_deref(), Some("i"));
         let counts = records.live_session_counts().await.unwrap();
         assert_eq!(counts[&SessionStatus::Running], 1);
         assert_eq!(counts.values().sum::<u64>(), 1);
         assert_eq!(records.live_execution_count().await.unwrap(), 1);
+        let execution = "exec_20261101_00000002".parse().unwrap();
+        let result = records.result(&execution).await.unwrap().unwrap();
+        assert_eq!((result.exit_code, result.artifacts_truncated), (3, false));
         let manager = SchemaManager::new(&records.database.writer);
         for index in ["sessions_by_end", "sessions_to_clean"] {
             assert!(manager.has_index("sessions", index).await.unwrap());
