@@ -16,7 +16,6 @@ mod error;
 mod events;
 mod execution;
 mod file;
-mod following;
 mod keeping;
 mod keys;
 mod live;

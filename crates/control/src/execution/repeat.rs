@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sandbox_model::ExecutionId;
 use tokio::sync::watch;
 
+use super::Submitted;
 use crate::control::Control;
 use crate::error::ControlError;
-use crate::execution::Submitted;
 
 impl Control {
     /// An execution that was accepted before, to be waited for. Who prints to whom was settled then: its output is

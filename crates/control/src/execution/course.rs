@@ -1,0 +1,138 @@
+//! The course of an execution: handing it to its session, and hearing of it until its end.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sandbox_executor::{Happening, Outcome, Request};
+use sandbox_model::{Execution, ExecutionEvent, ExecutionId, Session, SessionId};
+use sandbox_runtime::{Course, LineError, Workspace};
+use sandbox_store::Stored;
+
+use super::Printing;
+use crate::control::Control;
+use crate::error::ControlError;
+use crate::live::workspace_of;
+
+/// How long an execution runs before it is written down that it does.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// How long an executor may be silent: it says every five seconds that an execution goes on.
+pub(crate) const SILENCE: Duration = Duration::from_secs(15);
+
+impl Control {
+    /// Hands an execution to its session and waits for what becomes of it. `begun` is when it began, if it
+    /// did.
+    pub(super) async fn run(
+        &self,
+        session: &Session,
+        stored: &mut Stored<Execution>,
+        begun: &mut Option<Timestamp>,
+        printed: Option<Printing>,
+    ) -> Result<Outcome, ControlError> {
+        let execution = &stored.value;
+        let request = Request {
+            execution_id: execution.id.clone(),
+            code: execution.code.clone(),
+            language: execution.language,
+            event: serde_json::from_str(&execution.event).unwrap_or_default(),
+            timeout_seconds: execution.timeout_seconds,
+            stream: printed.is_some(),
+        };
+        let expected = Some(execution.language);
+        let mut used = self.line_from(session, Workspace::Empty, expected).await?;
+        let workspace = workspace_of(session);
+        let course = match self
+            .heard(&workspace, used.line.begin(request.clone()))
+            .await
+        {
+            // It was cut before it took the request, and has not begun it: so it may be asked again, once.
+            Err(LineError::Cut | LineError::Unreachable(_)) => {
+                used = self.line(session).await?;
+                self.heard(&workspace, used.line.begin(request)).await
+            }
+            course => course,
+        };
+        let course = course?;
+        let now = *begun.insert(Timestamp::now());
+        let id = stored.value.id.clone();
+        let mut hearing = std::pin::pin!(self.hear(&id, &workspace, course, printed));
+        // What is over in a moment is written down once, as over.
+        if let Ok(outcome) = tokio::time::timeout(MOMENT, &mut hearing).await {
+            return Ok(outcome?);
+        }
+        let (outcome, ()) = tokio::join!(hearing, self.mark_running(stored, now));
+        Ok(outcome?)
+    }
+
+    /// Waits for an executor's next word. One that says nothing for too long, though it does not stand still,
+    /// is given up: it is ended, so that nothing is done twice where it is to be done again.
+    async fn heard<T>(
+        &self,
+        workspace: &SessionId,
+        word: impl Future<Output = Result<T, LineError>>,
+    ) -> Result<T, LineError> {
+        let mut word = std::pin::pin!(word);
+        loop {
+            match tokio::time::timeout(SILENCE, &mut word).await {
+                Ok(word) => return word,
+                Err(_) if self.shared.live.stood_still(workspace, SILENCE) => {}
+                Err(_) => break,
+            }
+        }
+        if let Err(error) = self.shared.live.end(workspace).await {
+            tracing::warn!(session = %workspace, %error, "cannot end the silent executor of session {workspace}");
+        }
+        Err(LineError::Silent(SILENCE))
+    }
+
+    /// Hears what an execution says until its end.
+    async fn hear(
+        &self,
+        id: &ExecutionId,
+        workspace: &SessionId,
+        mut course: Course,
+        printed: Option<Printing>,
+    ) -> Result<Outcome, LineError> {
+        loop {
+            let next = async { course.next().await.unwrap_or(Err(LineError::Cut)) };
+            match self.heard(workspace, next).await? {
+                Happening::Output { stream, bytes } => {
+                    let printed = printed.as_ref();
+                    // Whoever listened may have gone.
+                    let _ = printed.map(|printed| printed.send((stream, bytes)));
+                }
+                Happening::Heartbeat { progress } => self.beat(id, progress.as_deref()).await,
+                Happening::Outcome(outcome) => return Ok(*outcome),
+            }
+        }
+    }
+
+    async fn beat(&self, id: &ExecutionId, progress: Option<&str>) {
+        let beaten = self
+            .shared
+            .records
+            .heartbeat(id, Timestamp::now(), progress)
+            .await;
+        if let Err(error) = beaten {
+            tracing::warn!(execution = %id, %error, "cannot write down a heartbeat of execution {id}");
+        }
+    }
+
+    /// Writes down that an execution runs since then.
+    async fn mark_running(&self, stored: &mut Stored<Execution>, since: Timestamp) {
+        let mut running = stored.value.clone();
+        let Ok(status) = running.status.after(ExecutionEvent::Started) else {
+            return;
+        };
+        running.status = status;
+        running.started_at = Some(since);
+        match self.shared.records.update_execution(stored, &running).await {
+            Ok(updated) => *stored = updated,
+            // Its end is written down all the same.
+            Err(error) => {
+                let id = &running.id;
+                tracing::warn!(execution = %id, %error, "cannot write down that execution {id} runs");
+            }
+        }
+    }
+}
