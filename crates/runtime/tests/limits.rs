@@ -239,15 +239,16 @@ fn processes_are_counted_without_control_groups_too() {
 #[test]
 fn processors_are_shared_out() {
     served(async |_, local, _| {
-        let half = with('a', |resources| resources.cpu = Cpu(500));
-        let line = local.raise(half).await.unwrap().line;
+        // So little that even a busy machine would give them more.
+        let tenth = with('a', |resources| resources.cpu = Cpu(100));
+        let line = local.raise(tenth).await.unwrap().line;
         let busy =
             "timeout 2 sh -c 'while :; do :; done' & timeout 2 sh -c 'while :; do :; done' & wait";
         let outcome = shell(&line, busy).await;
         // Two that would have had two seconds each.
         let used = outcome.result.metrics.cpu_time_ms;
-        assert!((300.0..1700.0).contains(&used), "{used}");
-        // However busy the machine was: it is the group that made them wait.
+        assert!(used < 1000.0, "{used}");
+        // It is the group that made them wait.
         let throttled = grounds(&nursery().to_string()).into_iter().any(|ground| {
             let group = ground.join(id('a').as_str()).join("started");
             let text = std::fs::read_to_string(group.join("cpu.stat")).unwrap_or_default();
