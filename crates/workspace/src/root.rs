@@ -355,22 +355,27 @@ impl Root {
     /// Opens a sandbox by name. Does not lock it, does not look at its source.
     pub fn sandbox(&self, name: &str) -> Result<Sandbox, RootError> {
         let parsed: SandboxName = name.parse()?;
-        let dir = self.path.join(parsed.as_str());
+        if let Some(sandbox) = self.find(&parsed)? {
+            return Ok(sandbox);
+        }
+        let known = self.names()?;
+        let nearest = SandboxName::nearest(name, known.iter().map(SandboxName::as_str));
+        Err(RootError::NotFound {
+            name: name.to_owned(),
+            nearest: nearest.map(str::to_owned),
+        })
+    }
+
+    /// The sandbox of that name, if there is one. Takes no longer where there are many others.
+    pub fn find(&self, name: &SandboxName) -> Result<Option<Sandbox>, RootError> {
+        let dir = self.path.join(name.as_str());
         match Meta::read(&dir) {
-            Ok(meta) => Ok(Sandbox {
+            Ok(meta) => Ok(Some(Sandbox {
                 root: self.clone(),
                 dir,
                 meta,
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let known = self.names()?;
-                let nearest = SandboxName::nearest(name, known.iter().map(SandboxName::as_str));
-                let nearest = nearest.map(str::to_owned);
-                Err(RootError::NotFound {
-                    name: name.to_owned(),
-                    nearest,
-                })
-            }
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(RootError::Io {
                 operation: "read the record of",
                 path: dir,

@@ -179,11 +179,7 @@ fn existing(root: &Path, id: &SessionId) -> Result<Sandbox, Refusal> {
 }
 
 fn find(sandboxes: &Root, id: &SessionId) -> Result<Option<Sandbox>, Refusal> {
-    match sandboxes.sandbox(id.as_str()) {
-        Ok(sandbox) => Ok(Some(sandbox)),
-        Err(RootError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(refusal(error)),
-    }
+    sandboxes.find(&name(id)?).map_err(refusal)
 }
 
 fn name(id: &SessionId) -> Result<SandboxName, Refusal> {
