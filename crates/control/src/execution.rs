@@ -9,6 +9,8 @@ mod course;
 mod repeat;
 mod request;
 mod retry;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

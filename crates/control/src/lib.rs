@@ -31,6 +31,8 @@ mod recovery;
 mod repetition;
 mod session;
 mod settings;
+#[cfg(test)]
+mod stage;
 mod template;
 mod terminal;
 mod underway;

@@ -155,8 +155,17 @@ impl Control {
         self.line_from(session, Workspace::Empty, None).await
     }
 
-    /// The same; where it has no workspace yet, it starts from `workspace`. Code in `expected` is likely to
-    /// come at once.
+    /// The same for whoever had it before, and found it cut. With its processes the session may have ended, and
+    /// its agent may have another one: then nothing is raised, and nobody's processes give way to it.
+    pub(crate) async fn line_again(&self, id: &SessionId) -> Result<Use, ControlError> {
+        let used = self.line(&self.running_session(id).await?).await?;
+        // Whoever ends it from now on finds what was raised, and ends that.
+        self.running_session(id).await?;
+        Ok(used)
+    }
+
+    /// The line to a session; where it has no workspace yet, it starts from `workspace`. Code in `expected` is
+    /// likely to come at once.
     pub(crate) async fn line_from(
         &self,
         session: &Session,

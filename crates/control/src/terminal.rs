@@ -176,7 +176,7 @@ impl Control {
         let opened = match used.line.open_terminal(opening.clone()).await {
             // It was ended for not being used, at this very moment.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
-                used = self.line(session).await?;
+                used = self.line_again(&session.id).await?;
                 used.line.open_terminal(opening).await
             }
             opened => opened,

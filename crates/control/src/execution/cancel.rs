@@ -47,8 +47,12 @@ impl Control {
             return self.execution(id).await;
         };
         let mut over = std::pin::pin!(wait(over));
-        // What runs in a session that has ended is being ended.
-        while !self.session(&session.id).await?.status.is_over() {
+        loop {
+            let session = self.session(&session.id).await?;
+            // What runs in one that has ended is being ended, and its agent may have another.
+            if session.status.is_over() {
+                break;
+            }
             let used = self.line(&session).await?;
             // An executor that does not know it yet is about to; one that is gone takes it along.
             match used.line.ask(Ask::Cancel(id.clone())).await {

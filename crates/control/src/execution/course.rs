@@ -47,7 +47,7 @@ impl Control {
         {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
-                used = self.line(session).await?;
+                used = self.line_again(&session.id).await?;
                 self.heard(&workspace, used.line.begin(request)).await
             }
             course => course,
