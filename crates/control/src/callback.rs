@@ -19,7 +19,6 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::ControlError;
-use crate::live::workspace_of;
 use crate::outcome::{artifact, confirmed, digest_of, ended, first_digest_of};
 use crate::session::check_path;
 
@@ -104,7 +103,7 @@ impl Control {
             }
         }
         // What this server has of it ends, too.
-        self.shared.live.end(&workspace_of(&exited)).await?;
+        self.shared.live.end_of(&exited).await?;
         self.keep_files(id);
         let detail = json!({ "reason": reason });
         self.audit(caller, "session.end", id.as_str(), detail).await;

@@ -4,7 +4,11 @@
 //! are there only while somebody uses the session, and a while after. Whoever uses it gets its line, and
 //! does not see whether it had to be raised for that.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,6 +30,8 @@ const LEFT: f64 = 0.5;
 pub(crate) struct Live {
     runtime: Arc<dyn Runtime>,
     slots: Mutex<HashMap<SessionId, Counted>>,
+    /// How often something was raised.
+    raises: AtomicU64,
 }
 
 /// A session's line, where it is raised. Locked while it is raised or ended, so that it is never both.
@@ -36,6 +42,8 @@ type Slot = tokio::sync::Mutex<Option<Held>>;
 #[derive(Debug)]
 struct Held {
     whose: SessionId,
+    /// Which raise it was.
+    number: u64,
     raised: Raised,
 }
 
@@ -87,7 +95,9 @@ pub(crate) struct Use {
     pub(crate) line: Line,
     pub(crate) limits_enforced: LimitsEnforced,
     pub(crate) walls: Walls,
-    _place: Place,
+    /// Which raise it is a use of.
+    number: u64,
+    place: Place,
 }
 
 impl Live {
@@ -95,6 +105,7 @@ impl Live {
         Live {
             runtime,
             slots: Mutex::default(),
+            raises: AtomicU64::new(0),
         }
     }
 
@@ -115,6 +126,7 @@ impl Live {
             return Ok(held.used(place));
         }
         let (runtime, whose) = (self.runtime.clone(), session.id.clone());
+        let number = self.raises.fetch_add(1, Ordering::Relaxed);
         let spec = spec(session, start);
         // Seen through when whoever asked goes away: what is raised must be known here.
         let raising = tokio::spawn(async move {
@@ -128,7 +140,12 @@ impl Live {
             match raised.await {
                 Ok(raised) => {
                     place.stillness(|stillness| stillness.frozen = false);
-                    Ok(line.insert(Held { whose, raised }).used(place))
+                    let held = Held {
+                        whose,
+                        number,
+                        raised,
+                    };
+                    Ok(line.insert(held).used(place))
                 }
                 Err(error) => {
                     // Before the place is given up, which looks at it.
@@ -168,11 +185,35 @@ impl Live {
         }
     }
 
-    /// Ends the processes in a workspace, whoever uses them. It stays, and whoever asks for its line next
-    /// has it raised again.
+    /// Ends the processes in a workspace, whosever they are and whoever uses them. It stays, and whoever asks for
+    /// its line next has it raised again.
     pub(crate) async fn end(self: &Arc<Live>, workspace: &SessionId) -> Result<(), RuntimeError> {
+        self.end_if(workspace, |_| true).await
+    }
+
+    /// Ends the processes of a session, whoever uses them; not those of another that has its workspace now.
+    pub(crate) async fn end_of(self: &Arc<Live>, session: &Session) -> Result<(), RuntimeError> {
+        self.end_if(&workspace_of(session), |held| held.whose == session.id)
+            .await
+    }
+
+    /// Ends the processes that this is a use of; not those that came after them.
+    pub(crate) async fn end_used(self: &Arc<Live>, used: &Use) -> Result<(), RuntimeError> {
+        self.end_if(used.workspace(), |held| held.number == used.number)
+            .await
+    }
+
+    /// Ends the processes in a workspace, unless there are others than those that are meant.
+    async fn end_if(
+        self: &Arc<Live>,
+        workspace: &SessionId,
+        is_meant: impl Fn(&Held) -> bool,
+    ) -> Result<(), RuntimeError> {
         let place = self.enter(workspace);
         let mut line = place.slot.lock().await;
+        if line.as_ref().is_some_and(|held| !is_meant(held)) {
+            return Ok(());
+        }
         // It is cut afterwards: an executor that is left alone ends, and would be told of as having ended by
         // itself.
         let _cut = line.take();
@@ -344,8 +385,16 @@ impl Held {
             line: self.raised.line.clone(),
             limits_enforced: self.raised.limits_enforced,
             walls: self.raised.walls.clone(),
-            _place: place,
+            number: self.number,
+            place,
         }
+    }
+}
+
+impl Use {
+    /// The workspace that is used.
+    pub(crate) fn workspace(&self) -> &SessionId {
+        &self.place.session
     }
 }
 

@@ -72,7 +72,7 @@ impl Control {
         match workspace == session.id {
             true => self.shared.live.discard(&workspace).await?,
             // What its agent's sessions before it wrote stays.
-            false => self.shared.live.end(&workspace).await?,
+            false => self.shared.live.end_of(session).await?,
         }
         Err(ControlError::invalid(
             "template_id",

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, Kind};
-use crate::live::{Start, Use, workspace_of};
+use crate::live::{Start, Use};
 
 pub use creation::{Asked, NewSession, check_agent_id};
 pub use source::Source;
@@ -73,7 +73,7 @@ impl Control {
             Err(error) => return Err(error),
         };
         // From here on nothing new starts in it; what runs is ended, and written down by whoever waits for it.
-        let stopped = self.shared.live.end(&workspace_of(&ended)).await;
+        let stopped = self.shared.live.end_of(&ended).await;
         self.keep_files(id);
         let detail = json!({ "reason": reason });
         self.audit(caller, "session.end", id.as_str(), detail).await;

@@ -113,6 +113,11 @@ impl Stage {
         self.make(new(None)).await
     }
 
+    /// A persistent session of an agent's.
+    pub(crate) async fn session_of(&self, agent: &str) -> Session {
+        self.make(new(Some(agent))).await
+    }
+
     async fn make(&self, new: NewSession) -> Session {
         let caller = Caller::nobody();
         let made = self.control.create_session(&caller, new).await;

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sandbox_executor::{Happening, Outcome, Request};
-use sandbox_model::{Execution, ExecutionEvent, ExecutionId, Session, SessionId};
+use sandbox_model::{Execution, ExecutionEvent, ExecutionId, Session};
 use sandbox_runtime::{Course, LineError, Workspace};
 use sandbox_store::Stored;
 
 use super::Printing;
 use crate::control::Control;
 use crate::error::ControlError;
-use crate::live::workspace_of;
+use crate::live::Use;
 
 /// How long an execution runs before it is written down that it does.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -40,22 +40,19 @@ impl Control {
         };
         let expected = Some(execution.language);
         let mut used = self.line_from(session, Workspace::Empty, expected).await?;
-        let workspace = workspace_of(session);
-        let course = match self
-            .heard(&workspace, used.line.begin(request.clone()))
-            .await
-        {
+        let taken = used.line.begin(request.clone());
+        let course = match self.heard(&used, taken).await {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
                 used = self.line_again(&session.id).await?;
-                self.heard(&workspace, used.line.begin(request)).await
+                self.heard(&used, used.line.begin(request)).await
             }
             course => course,
         };
         let course = course?;
         let now = *begun.insert(Timestamp::now());
         let id = stored.value.id.clone();
-        let mut hearing = std::pin::pin!(self.hear(&id, &workspace, course, printed));
+        let mut hearing = std::pin::pin!(self.hear(&id, &used, course, printed));
         // What is over in a moment is written down once, as over.
         if let Ok(outcome) = tokio::time::timeout(MOMENT, &mut hearing).await {
             return Ok(outcome?);
@@ -68,10 +65,11 @@ impl Control {
     /// is given up: it is ended, so that nothing is done twice where it is to be done again.
     async fn heard<T>(
         &self,
-        workspace: &SessionId,
+        used: &Use,
         word: impl Future<Output = Result<T, LineError>>,
     ) -> Result<T, LineError> {
         let mut word = std::pin::pin!(word);
+        let workspace = used.workspace();
         loop {
             match tokio::time::timeout(SILENCE, &mut word).await {
                 Ok(word) => return word,
@@ -79,7 +77,7 @@ impl Control {
                 Err(_) => break,
             }
         }
-        if let Err(error) = self.shared.live.end(workspace).await {
+        if let Err(error) = self.shared.live.end_used(used).await {
             tracing::warn!(session = %workspace, %error, "cannot end the silent executor of session {workspace}");
         }
         Err(LineError::Silent(SILENCE))
@@ -89,13 +87,13 @@ impl Control {
     async fn hear(
         &self,
         id: &ExecutionId,
-        workspace: &SessionId,
+        used: &Use,
         mut course: Course,
         printed: Option<Printing>,
     ) -> Result<Outcome, LineError> {
         loop {
             let next = async { course.next().await.unwrap_or(Err(LineError::Cut)) };
-            match self.heard(workspace, next).await? {
+            match self.heard(used, next).await? {
                 Happening::Output { stream, bytes } => {
                     let printed = printed.as_ref();
                     // Whoever listened may have gone.

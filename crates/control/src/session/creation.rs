@@ -185,7 +185,7 @@ impl Control {
         let workspace = workspace_of(&session);
         let cleared = match !is_known && workspace == *id {
             true => self.shared.live.discard(&workspace).await,
-            false => self.shared.live.end(&workspace).await,
+            false => self.shared.live.end_of(&session).await,
         };
         if let Err(error) = cleared {
             tracing::warn!(session = %id, %error, "cannot clear away what was begun of session {id}");

@@ -1,0 +1,41 @@
+//! Whose processes are ended.
+
+use sandbox_executor::protocol::Ask;
+
+use crate::caller::Caller;
+use crate::stage::{Deed, Stage, soon};
+
+#[tokio::test]
+async fn who_gives_an_executor_up_does_not_end_the_one_after_it() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let (control, live) = (&stage.control, &stage.control.shared.live);
+    let silent = control.line(&session).await.unwrap();
+    live.end_used(&silent).await.unwrap();
+    soon(silent.line.cut()).await;
+    let next = control.line(&session).await.unwrap();
+    live.end_used(&silent).await.unwrap();
+    next.line.ask(Ask::Ping).await.unwrap();
+    live.end_used(&next).await.unwrap();
+    soon(next.line.cut()).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_is_not_that_of_the_one_that_has_its_workspace_now() {
+    let stage = Stage::new().await;
+    let (control, live) = (&stage.control, &stage.control.shared.live);
+    let first = stage.session_of("ada").await;
+    control
+        .terminate_session(&Caller::nobody(), &first.id)
+        .await
+        .unwrap();
+    let second = stage.session_of("ada").await;
+    assert_eq!(second.workspace_path, first.workspace_path);
+    let used = control.line(&second).await.unwrap();
+    let ends = stage.host.count(Deed::End);
+    live.end_of(&first).await.unwrap();
+    assert_eq!(stage.host.count(Deed::End), ends);
+    used.line.ask(Ask::Ping).await.unwrap();
+    live.end_of(&second).await.unwrap();
+    soon(used.line.cut()).await;
+}
