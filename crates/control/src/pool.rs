@@ -66,10 +66,14 @@ impl Control {
         metrics::counter!("sandbox_pool_claims_total", "outcome" => hit).increment(1);
         match claimed {
             Some((id, used)) => {
+                let env = session.env_vars.clone();
+                if let Err(error) = used.line.ask(Ask::Configure { env }).await {
+                    // It is out of the pool, and nobody's.
+                    self.shared.live.discard(&id).await?;
+                    return Err(error.into());
+                }
                 session.workspace_path = format!("workspace/{id}");
                 session.id = id;
-                let env = session.env_vars.clone();
-                used.line.ask(Ask::Configure { env }).await?;
                 Ok(Some(used))
             }
             None if new.pool == PoolChoice::Require && !does(session, new, template) => {

@@ -1,5 +1,8 @@
 //! Making a session.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -108,13 +111,7 @@ impl Control {
         let placed = self.place(caller, &mut session, &new, &template, copied);
         let placed = placed.await;
         self.end_turn(turn).await;
-        let made = match placed {
-            Ok(placed) => self.make(placed, &new, &template, copied).await,
-            Err(error) => {
-                tokio::spawn(self.clone().give_up(session));
-                return Err(error);
-            }
-        };
+        let made = self.make(placed?, &new, &template, copied).await;
         match &made {
             Ok(_) => {
                 metrics::counter!("sandbox_sessions_created_total").increment(1);
@@ -159,33 +156,40 @@ impl Control {
         }
     }
 
-    /// A session that nobody could write down as made, or as failed, is failed as soon as somebody can,
+    /// A session that nobody could write down, as made or as failed, is failed as soon as somebody can,
     /// however long the database takes. It may not be there at all: nobody can know who was not answered. Then
     /// what it took from the pool is nobody's.
     async fn give_up(self, session: Session) {
         let reason = "the database did not answer while it was made";
         let failed = |session: &mut Session| session.error = Some(reason.to_owned());
-        let id = &session.id;
-        let is_known = loop {
+        loop {
             let settled = async {
-                let Some(stored) = self.shared.records.session(id).await? else {
-                    return Ok(false);
-                };
-                if stored.value.status == SessionStatus::Creating {
+                let stored = self.shared.records.session(&session.id).await?;
+                // Before it is failed: from then on its agent can have another in its place.
+                self.clear_away(&session, stored.is_some()).await;
+                if let Some(stored) = stored
+                    && stored.value.status == SessionStatus::Creating
+                {
                     self.change_stored(stored, SessionEvent::Failed, failed)
                         .await?;
                 }
-                Ok::<_, ControlError>(true)
+                Ok::<_, ControlError>(())
             };
             match settled.await {
-                Ok(is_known) => break is_known,
+                Ok(()) => return,
                 Err(_) => tokio::time::sleep(PATIENCE).await,
             }
-        };
-        let workspace = workspace_of(&session);
-        let cleared = match !is_known && workspace == *id {
-            true => self.shared.live.discard(&workspace).await,
-            false => self.shared.live.end_of(&session).await,
+        }
+    }
+
+    /// Clears away what was begun of a session, of which the records may not know.
+    async fn clear_away(&self, session: &Session, is_known: bool) {
+        let (id, workspace) = (&session.id, workspace_of(session));
+        let cleared = match is_known {
+            true => self.shared.live.end_of(session).await,
+            false if workspace == *id => self.shared.live.discard(&workspace).await,
+            // Nothing was begun of it, and its agent has the workspace.
+            false => Ok(()),
         };
         if let Err(error) = cleared {
             tracing::warn!(session = %id, %error, "cannot clear away what was begun of session {id}");
@@ -209,8 +213,26 @@ impl Control {
             None => self.claim(session, new, template).await?,
         };
         let from_pool = claimed.is_some();
+        let stored = self
+            .write_down(caller, session, template, copied, from_pool)
+            .await;
+        if stored.is_err() {
+            tokio::spawn(self.clone().give_up(session.clone()));
+        }
+        Ok((stored?, claimed))
+    }
+
+    /// Writes a session down that is to be made.
+    async fn write_down(
+        &self,
+        caller: &Caller,
+        session: &Session,
+        template: &Template,
+        copied: Option<&Session>,
+        from_pool: bool,
+    ) -> Result<Stored<Session>, ControlError> {
         let notice = json!({ "status": SessionStatus::Creating, "from_pool": from_pool });
-        let detail = json!({ "template_id": template.id, "mode": new.mode, "forked_from": copied.map(workspace_of) });
+        let detail = json!({ "template_id": template.id, "mode": session.mode, "forked_from": copied.map(workspace_of) });
         let audit = audit_record(caller, "session.create", session.id.as_str(), detail);
         let along = Along {
             notice: Some(Note {
@@ -224,7 +246,7 @@ impl Control {
         let records = &self.shared.records;
         let stored = records.insert_session_along(session, &along).await?;
         self.wake(&session.id);
-        Ok((stored, claimed))
+        Ok(stored)
     }
 
     /// Persistent sessions of one agent are written down one after the other, on whichever server: of two at

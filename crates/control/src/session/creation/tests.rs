@@ -1,0 +1,72 @@
+//! What is left of sessions that were refused, or that nobody could write down.
+
+use sandbox_model::{Session, SessionId, SessionStatus};
+use sandbox_store::records::Along;
+
+use crate::caller::Caller;
+use crate::error::ControlError;
+use crate::random;
+use crate::stage::{Deed, Stage, new, soon};
+
+/// One like this that is being made.
+fn next(session: &Session) -> Session {
+    Session {
+        id: SessionId::random(random::numbers()),
+        status: SessionStatus::Creating,
+        ..session.clone()
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_refused_costs_nothing() {
+    let stage = Stage::new().await;
+    stage.session_of("ada").await;
+    let (control, caller) = (&stage.control, Caller::nobody());
+    let refused = control.create_session(&caller, new(Some("ada"))).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, ControlError::Conflict { .. }));
+    // Whatever was begun beside is done by then.
+    stage.session().await;
+    stage.session().await;
+    assert_eq!(stage.host.count(Deed::Discard), 0);
+    assert_eq!(stage.host.count(Deed::End), 0);
+}
+
+#[tokio::test]
+async fn one_that_was_not_written_down_leaves_its_agents_workspace_alone() {
+    let stage = Stage::new().await;
+    let session = stage.session_of("ada").await;
+    stage.control.clone().give_up(next(&session)).await;
+    assert_eq!(stage.host.count(Deed::End), 0);
+    let live = &stage.control.shared.live;
+    live.end(&session.id).await.unwrap();
+    stage.control.clone().give_up(next(&session)).await;
+    assert_eq!(stage.host.count(Deed::End), 1);
+    assert_eq!(stage.host.count(Deed::Discard), 0);
+}
+
+#[tokio::test]
+async fn a_session_is_failed_when_nothing_of_it_runs_any_more() {
+    let stage = Stage::new().await;
+    let control = &stage.control;
+    let mut session = next(&stage.session().await);
+    session.workspace_path = format!("workspace/{}", session.id);
+    let along = Along {
+        notice: None,
+        audit: None,
+    };
+    let records = &control.shared.records;
+    records
+        .insert_session_along(&session, &along)
+        .await
+        .unwrap();
+    stage.host.hold(Deed::End);
+    let giving_up = tokio::spawn(control.clone().give_up(session.clone()));
+    stage.host.until(Deed::End, 1).await;
+    let shown = control.session(&session.id).await.unwrap();
+    assert_eq!(shown.status, SessionStatus::Creating);
+    stage.host.release(Deed::End);
+    soon(giving_up).await.unwrap();
+    let shown = control.session(&session.id).await.unwrap();
+    assert_eq!(shown.status, SessionStatus::Failed);
+}
