@@ -117,8 +117,11 @@ impl Control {
     }
 
     /// Executions of this node of which nothing was heard for too long are lost, unless they are known to be
-    /// under way.
+    /// under way. A server that is ending leaves them to the next, which can have them run again.
     async fn crash_silent(&self) -> Result<(), ControlError> {
+        if self.shared.underway.is_closed() {
+            return Ok(());
+        }
         let (records, node) = (&self.shared.records, &self.shared.settings.node_id);
         for silent in records
             .executions_silent_since(before_now(SILENCE), BATCH)

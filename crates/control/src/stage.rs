@@ -207,6 +207,18 @@ impl Host {
         .await;
     }
 
+    /// Waits until an executor was asked this.
+    pub(crate) async fn until_asked(&self, is_it: impl Fn(&Ask) -> bool) {
+        self.wait(|state| state.asks.iter().any(&is_it)).await;
+    }
+
+    /// How often executors were asked to run this.
+    pub(crate) fn runs(&self, code: &str) -> usize {
+        let asks = &self.lock().asks;
+        let is_it = |ask: &&Ask| matches!(ask, Ask::Execute(request) if request.code == code);
+        asks.iter().filter(is_it).count()
+    }
+
     /// Kills a session's processes.
     pub(crate) async fn kill(&self, workspace: &SessionId) {
         let executor = self.lock().executors.remove(workspace);

@@ -57,6 +57,11 @@ impl Underway {
         self.lock().is_closed = true;
     }
 
+    /// Is nothing more taken?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
     /// What is under way will be ended.
     pub(crate) fn interrupt(&self) {
         self.lock().is_interrupted = true;

@@ -131,11 +131,12 @@ fn what_a_server_was_told_to_end_is_run_again_by_the_next() {
     server.start();
     server.until(&first, "crashed");
     let mut last = next(&server, &session, &first);
-    // One that was kept and not begun counts as an attempt.
+    // One that was kept for the next server was never begun, and is no attempt.
     while server.get(&format!("/executions/{last}/status")).json(200)["status"] == "crashed" {
         last = next(&server, &session, &last);
     }
-    server.until(&last, "completed");
+    let completed = server.until(&last, "completed");
+    assert_eq!(completed["retry_count"], 1);
     assert_eq!(server.shell(&session, "wc -l < log"), "2");
     let audit = server.get("/audit?limit=200").json(200).to_string();
     assert!(audit.contains("execution.retry"), "{audit}");

@@ -8,16 +8,16 @@ use jiff::Timestamp;
 use sandbox_executor::Outcome;
 use sandbox_model::execution::retry_after_seconds;
 use sandbox_model::{Execution, ExecutionStatus, SessionId};
-use sandbox_store::Stored;
 use sandbox_store::records::Along;
+use sandbox_store::{StoreError, Stored};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::{Done, new_id};
+use super::{Done, PATIENCE, new_id};
 use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::control::Control;
-use crate::error::chain;
+use crate::error::{ControlError, chain};
 
 impl Control {
     /// Has a crashed execution run again after a while, as a new one. That one is kept when this returns: a
@@ -26,45 +26,86 @@ impl Control {
         &self,
         session: SessionId,
         wait: Duration,
-        execution: Execution,
+        mut execution: Execution,
     ) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             let (done, over) = watch::channel(None);
-            let (id, parent) = (&execution.id, &execution.parent_execution_id);
-            let place = self.shared.underway.enter(id, over);
-            let detail = json!({ "parent_execution_id": parent });
-            let audit = audit_record(&Caller::nobody(), "execution.retry", id.as_str(), detail);
-            let along = Along {
-                notice: None,
-                audit: Some(&audit),
-            };
-            let records = &self.shared.records;
-            match (
-                records.insert_execution_along(&execution, &along).await,
-                place,
-            ) {
-                (Ok(stored), Ok(_)) => {
+            let place = self.shared.underway.enter(&execution.id, over);
+            if place.is_err() {
+                // Nothing new is begun here any more.
+                execution = unmade(&execution);
+            }
+            let kept = self.keep_attempt(&session, &execution).await;
+            match (kept, place) {
+                (Some(stored), Ok(_)) => {
                     let control = self.clone();
                     tokio::spawn(async move {
                         tokio::time::sleep(wait).await;
                         control.go_on(&session, stored, done).await;
                     });
                 }
-                // Nothing new is begun here any more.
-                (Ok(_), Err(_)) => {}
-                (Err(error), place) => {
-                    tracing::warn!(execution = ?parent, %error, "a crashed execution is not run again");
-                    if let Ok(place) = place {
-                        self.shared.underway.leave(&place);
-                    }
-                }
+                (None, Ok(place)) => self.shared.underway.leave(&place),
+                (_, Err(_)) => {}
             }
         })
     }
 
-    /// Sets an execution going that waited, if its session still can run it.
-    async fn go_on(&self, session: &SessionId, stored: Stored<Execution>, done: Done) {
-        match self.running_session(session).await {
+    /// Keeps the next attempt, however long the database takes to answer. None when it cannot be kept, or its
+    /// session is over.
+    async fn keep_attempt(
+        &self,
+        session: &SessionId,
+        execution: &Execution,
+    ) -> Option<Stored<Execution>> {
+        let (id, parent) = (&execution.id, &execution.parent_execution_id);
+        let detail = json!({ "parent_execution_id": parent });
+        let audit = audit_record(&Caller::nobody(), "execution.retry", id.as_str(), detail);
+        let along = Along {
+            notice: None,
+            audit: Some(&audit),
+        };
+        let records = &self.shared.records;
+        loop {
+            let kept = async {
+                if self.session(session).await?.status.is_over() {
+                    return Ok(None);
+                }
+                match records.insert_execution_along(execution, &along).await {
+                    // It was kept before, and nobody heard of that.
+                    Err(StoreError::Exists { .. }) => Ok(records.execution(id).await?),
+                    kept => Ok(Some(kept?)),
+                }
+            };
+            match kept.await {
+                Ok(kept) => return kept,
+                Err(error) if will_pass(&error) => {
+                    tracing::warn!(execution = ?parent, %error, "waiting for the database to have a crashed execution run again");
+                    tokio::time::sleep(PATIENCE).await;
+                }
+                Err(error) => {
+                    tracing::warn!(execution = ?parent, %error, "a crashed execution is not run again");
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Sets an execution going that waited, if its session still can run it, however long the database takes to
+    /// tell.
+    pub(super) async fn go_on(&self, session: &SessionId, stored: Stored<Execution>, done: Done) {
+        let underway = &self.shared.underway;
+        let running = loop {
+            match self.running_session(session).await {
+                Err(error) if will_pass(&error) && !underway.is_interrupted() => {
+                    tokio::time::sleep(PATIENCE).await;
+                }
+                running => break running,
+            }
+        };
+        if underway.is_interrupted() {
+            return self.leave_to_next(&stored).await;
+        }
+        match running {
             Ok(session) => self.set_going(session, stored, done, None),
             Err(error) => {
                 let id = stored.value.id.clone();
@@ -73,9 +114,19 @@ impl Control {
                     .keep(stored, None, Outcome::lost(id.clone(), reason))
                     .await;
                 let _ = done.send(finished.map(Arc::new));
-                self.shared.underway.leave(&id);
+                underway.leave(&id);
             }
         }
+    }
+
+    /// Leaves an execution that waited as it is, to the next server.
+    async fn leave_to_next(&self, stored: &Stored<Execution>) {
+        let (id, unmade) = (&stored.value.id, unmade(&stored.value));
+        let left = self.shared.records.update_execution(stored, &unmade).await;
+        if let Err(error) = left {
+            tracing::warn!(execution = %id, %error, "execution {id} counts as an attempt, though it was not begun");
+        }
+        self.shared.underway.leave(id);
     }
 
     /// Marks an execution that nobody runs any more as crashed.
@@ -96,6 +147,23 @@ impl Control {
                 tracing::info!(execution = %id, "execution {id} is not run again: its node is lost")
             }
         }
+    }
+}
+
+/// Is the database away, or full? Neither lasts.
+fn will_pass(error: &ControlError) -> bool {
+    matches!(
+        error,
+        ControlError::Unavailable { .. } | ControlError::Exhausted { .. }
+    )
+}
+
+/// An attempt that this server does not make. The next one finds that it is lost, and has it run again: it must
+/// not count.
+fn unmade(attempt: &Execution) -> Execution {
+    Execution {
+        retry_count: attempt.retry_count.saturating_sub(1),
+        ..attempt.clone()
     }
 }
 

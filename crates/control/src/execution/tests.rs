@@ -1,9 +1,63 @@
 //! Executions whose session, server or database goes away at the wrong moment.
 
-use sandbox_model::{ExecutionStatus, SessionStatus};
+use std::time::Duration;
 
+use jiff::Timestamp;
+use sandbox_executor::protocol::Ask;
+use sandbox_model::{Execution, ExecutionStatus, Session, SessionStatus};
+use sandbox_store::records::{ExecutionFilter, PageRequest};
+use tokio::sync::watch;
+
+use super::new_id;
 use crate::caller::Caller;
-use crate::stage::{Deed, Stage, UNHEARD, soon};
+use crate::stage::{Deed, ENDLESS, Stage, UNHEARD, soon};
+
+/// The executions of a session, the newest first.
+async fn executions(stage: &Stage, session: &Session) -> Vec<Execution> {
+    let filter = ExecutionFilter {
+        session_id: session.id.clone(),
+        status: None,
+    };
+    let page = PageRequest::first(10).unwrap();
+    let page = stage.control.executions(&filter, &page).await.unwrap();
+    let mut all = Vec::new();
+    for summary in page.items {
+        all.push(stage.control.execution(&summary.id).await.unwrap());
+    }
+    all
+}
+
+/// An execution to be, like one that was.
+async fn pending(stage: &Stage, session: &Session) -> Execution {
+    let submitted = stage.submit(session, "over at once", false).await;
+    let over = soon(submitted.finished()).await.unwrap();
+    Execution {
+        id: new_id(),
+        status: ExecutionStatus::Pending,
+        started_at: None,
+        completed_at: None,
+        ..over.execution.clone()
+    }
+}
+
+/// Waits until one is run again: the next attempt.
+async fn next(stage: &Stage, session: &Session) -> Execution {
+    soon(async {
+        loop {
+            match &executions(stage, session).await[..] {
+                [next, _] => return next.clone(),
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    })
+    .await
+}
+
+/// Waits until an executor runs it.
+async fn until_run(stage: &Stage, code: &str) {
+    let is_it = |ask: &Ask| matches!(ask, Ask::Execute(request) if request.code == code);
+    stage.host.until_asked(is_it).await;
+}
 
 #[tokio::test]
 async fn nothing_is_run_in_a_session_that_ended_while_it_was_raised() {
@@ -24,4 +78,70 @@ async fn nothing_is_run_in_a_session_that_ended_while_it_was_raised() {
     let error = finished.execution.error.clone().unwrap();
     assert!(error.contains("is terminated, not running"), "{error}");
     assert_eq!(stage.host.count(Deed::Raise), 2);
+}
+
+#[tokio::test]
+async fn what_ends_with_its_session_is_not_run_again() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let submitted = stage.submit(&session, ENDLESS, true).await;
+    until_run(&stage, ENDLESS).await;
+    let (control, caller) = (&stage.control, Caller::nobody());
+    control
+        .terminate_session(&caller, &session.id)
+        .await
+        .unwrap();
+    let finished = soon(submitted.finished()).await.unwrap();
+    assert_eq!(finished.execution.status, ExecutionStatus::Crashed);
+    soon(control.shared.underway.drained()).await;
+    assert_eq!(executions(&stage, &session).await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_server_that_ends_leaves_to_the_next_is_no_attempt() {
+    let stage = Stage::with(|settings| settings.drain_timeout = Duration::ZERO).await;
+    let session = stage.session().await;
+    stage.submit(&session, ENDLESS, true).await;
+    until_run(&stage, ENDLESS).await;
+    stage.control.drain().await;
+    let next = next(&stage, &session).await;
+    assert_eq!(next.status, ExecutionStatus::Pending);
+    assert_eq!(next.retry_count, 0);
+}
+
+#[tokio::test]
+async fn what_nobody_sees_through_is_not_given_up_by_a_server_that_ends() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let old = Execution {
+        created_at: Timestamp::now() - Duration::from_secs(3600),
+        ..pending(&stage, &session).await
+    };
+    let control = &stage.control;
+    control.shared.records.insert_execution(&old).await.unwrap();
+    control.shared.underway.close();
+    control.reap_once().await.unwrap();
+    let shown = control.execution(&old.id).await.unwrap();
+    assert_eq!(shown.status, ExecutionStatus::Pending);
+}
+
+#[tokio::test]
+async fn what_waits_to_be_run_again_is_not_begun_by_a_server_that_interrupts() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let waiting = Execution {
+        retry_count: 1,
+        ..pending(&stage, &session).await
+    };
+    let shared = &stage.control.shared;
+    let stored = shared.records.insert_execution(&waiting).await.unwrap();
+    let (done, over) = watch::channel(None);
+    shared.underway.enter(&waiting.id, over).unwrap();
+    shared.underway.interrupt();
+    stage.control.go_on(&session.id, stored, done).await;
+    soon(shared.underway.drained()).await;
+    let shown = stage.control.execution(&waiting.id).await.unwrap();
+    assert_eq!(shown.status, ExecutionStatus::Pending);
+    assert_eq!(shown.retry_count, 0);
+    assert_eq!(stage.host.runs(&waiting.code), 1);
 }
