@@ -101,6 +101,7 @@ impl Control {
         control.in_background(control.clone().look_after_nodes());
         control.in_background(control.clone().fill_pool());
         control.in_background(control.clone().reap());
+        control.in_background(control.clone().tidy());
         control.in_background(control.clone().keep_all(left));
         control.in_background(control.clone().watch_ends(ended));
         Ok(control)

@@ -4,6 +4,9 @@
 //! expired, that are too old; and workspaces whose session ended long ago. Each end is an event and an
 //! audit record.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -46,6 +49,19 @@ impl Control {
                     let idle = self.shared.settings.hibernate_after;
                     self.shared.live.hibernate(idle).await;
                 }
+            }
+        }
+    }
+
+    /// Removes now and then what is kept no longer, for as long as the server runs. Beside the rest, because there
+    /// may be much of it, and what is to end does not wait for that.
+    pub(crate) async fn tidy(self) {
+        let mut tidy = tokio::time::interval(self.shared.settings.reap_interval);
+        tidy.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tidy.tick().await;
+            if let Err(error) = self.clean().await {
+                tracing::warn!(%error, "cannot look for workspaces to remove");
             }
         }
     }
@@ -95,8 +111,7 @@ impl Control {
                 }
             }
         }
-        self.crash_silent().await?;
-        self.clean().await
+        self.crash_silent().await
     }
 
     /// Those that code runs in: that is use for as long as it runs, unless it is frozen.
