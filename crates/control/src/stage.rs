@@ -192,6 +192,11 @@ impl Host {
         self.changed.notify_waiters();
     }
 
+    /// From now on no executor says anything.
+    pub(crate) fn fall_silent(&self) {
+        self.lock().is_silent = true;
+    }
+
     /// How often this was begun.
     pub(crate) fn count(&self, deed: Deed) -> usize {
         let state = self.lock();

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use sandbox_model::ExecutionId;
+use tokio::sync::oneshot;
 
 use crate::error::ControlError;
 use crate::execution::Over;
@@ -20,6 +22,19 @@ struct State {
     is_closed: bool,
     is_interrupted: bool,
     executions: HashMap<ExecutionId, Over>,
+    /// Those that wait for their time, and how they are roused before it.
+    asleep: HashMap<ExecutionId, oneshot::Sender<()>>,
+}
+
+/// How the sleep of one that waited for its time ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Its time came.
+    InTime,
+    /// Nobody wants it any more.
+    Cancelled,
+    /// The server is ending.
+    Interrupted,
 }
 
 impl Underway {
@@ -64,7 +79,39 @@ impl Underway {
 
     /// What is under way will be ended.
     pub(crate) fn interrupt(&self) {
-        self.lock().is_interrupted = true;
+        let mut state = self.lock();
+        state.is_interrupted = true;
+        state.asleep.clear();
+    }
+
+    /// Waits for the time of one that is under way and not begun, or until it need not be begun.
+    pub(crate) async fn sleep(&self, id: &ExecutionId, wait: Duration) -> Woken {
+        let (rouse, mut roused) = oneshot::channel();
+        {
+            let mut state = self.lock();
+            if state.is_interrupted {
+                return Woken::Interrupted;
+            }
+            state.asleep.insert(id.clone(), rouse);
+        }
+        let early = tokio::time::timeout(wait, &mut roused).await;
+        // Whoever was quicker to take it out has roused it.
+        let is_in_time = early.is_err() && self.lock().asleep.remove(id).is_some();
+        let early = match early {
+            _ if is_in_time => return Woken::InTime,
+            Ok(early) => early,
+            Err(_) => roused.await,
+        };
+        match early {
+            Ok(()) => Woken::Cancelled,
+            Err(_) => Woken::Interrupted,
+        }
+    }
+
+    /// Lets one that waits for its time know that nobody wants it any more. `false` when none does.
+    pub(crate) fn rouse(&self, id: &ExecutionId) -> bool {
+        let rouse = self.lock().asleep.remove(id);
+        rouse.is_some_and(|rouse| rouse.send(()).is_ok())
     }
 
     /// Is what is under way being ended?

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sandbox_executor::Outcome;
+use sandbox_executor::{Ending, Outcome};
 use sandbox_model::execution::retry_after_seconds;
 use sandbox_model::{Execution, ExecutionStatus, SessionId};
 use sandbox_store::records::Along;
@@ -18,6 +18,7 @@ use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, chain};
+use crate::underway::Woken;
 
 impl Control {
     /// Has a crashed execution run again after a while, as a new one. That one is kept when this returns: a
@@ -40,8 +41,14 @@ impl Control {
                 (Some(stored), Ok(_)) => {
                     let control = self.clone();
                     tokio::spawn(async move {
-                        tokio::time::sleep(wait).await;
-                        control.go_on(&session, stored, done).await;
+                        let id = &stored.value.id;
+                        match control.shared.underway.sleep(id, wait).await {
+                            Woken::Cancelled => control.call_off(stored, done).await,
+                            // Which looks at that.
+                            Woken::InTime | Woken::Interrupted => {
+                                control.go_on(&session, stored, done).await;
+                            }
+                        }
                     });
                 }
                 (None, Ok(place)) => self.shared.underway.leave(&place),
@@ -108,15 +115,28 @@ impl Control {
         match running {
             Ok(session) => self.set_going(session, stored, done, None),
             Err(error) => {
-                let id = stored.value.id.clone();
                 let reason = format!("it was not run again: {}", chain(&error));
-                let finished = self
-                    .keep(stored, None, Outcome::lost(id.clone(), reason))
-                    .await;
-                let _ = done.send(finished.map(Arc::new));
-                underway.leave(&id);
+                let outcome = Outcome::lost(stored.value.id.clone(), reason);
+                self.settle(stored, outcome, done).await;
             }
         }
+    }
+
+    /// An execution that waited is wanted no more.
+    async fn call_off(&self, stored: Stored<Execution>, done: Done) {
+        let outcome = Outcome {
+            ending: Ending::Cancelled,
+            ..Outcome::lost(stored.value.id.clone(), "it was cancelled".to_owned())
+        };
+        self.settle(stored, outcome, done).await;
+    }
+
+    /// Keeps what became of an execution that was never begun.
+    async fn settle(&self, stored: Stored<Execution>, outcome: Outcome, done: Done) {
+        let id = stored.value.id.clone();
+        let finished = self.keep(stored, None, outcome).await;
+        let _ = done.send(finished.map(Arc::new));
+        self.shared.underway.leave(&id);
     }
 
     /// Leaves an execution that waited as it is, to the next server.

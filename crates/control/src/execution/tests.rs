@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sandbox_executor::protocol::Ask;
-use sandbox_model::{Execution, ExecutionStatus, Session, SessionStatus};
+use sandbox_model::{Execution, ExecutionId, ExecutionStatus, Session, SessionStatus};
 use sandbox_store::records::{ExecutionFilter, PageRequest};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::new_id;
 use crate::caller::Caller;
+use crate::error::ControlError;
 use crate::stage::{Deed, ENDLESS, Stage, UNHEARD, soon};
 
 /// The executions of a session, the newest first.
@@ -51,6 +53,12 @@ async fn next(stage: &Stage, session: &Session) -> Execution {
         }
     })
     .await
+}
+
+/// Cancels it beside the test.
+fn cancel(stage: &Stage, id: &ExecutionId) -> JoinHandle<Result<Execution, ControlError>> {
+    let (control, id) = (stage.control.clone(), id.clone());
+    tokio::spawn(async move { control.cancel(&Caller::nobody(), &id).await })
 }
 
 /// Waits until an executor runs it.
@@ -144,4 +152,71 @@ async fn what_waits_to_be_run_again_is_not_begun_by_a_server_that_interrupts() {
     assert_eq!(shown.status, ExecutionStatus::Pending);
     assert_eq!(shown.retry_count, 0);
     assert_eq!(stage.host.runs(&waiting.code), 1);
+}
+
+#[tokio::test]
+async fn who_cancels_what_ends_with_its_session_waits_for_its_end() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let submitted = stage.submit(&session, ENDLESS, false).await;
+    until_run(&stage, ENDLESS).await;
+    stage.host.hold(Deed::End);
+    let (control, id) = (stage.control.clone(), session.id.clone());
+    let ending =
+        tokio::spawn(async move { control.terminate_session(&Caller::nobody(), &id).await });
+    stage.host.until(Deed::End, 1).await;
+    let mut cancelling = cancel(&stage, &submitted.execution.id);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut cancelling).await;
+    assert!(early.is_err(), "{early:?}");
+    stage.host.release(Deed::End);
+    let cancelled = soon(cancelling).await.unwrap().unwrap();
+    assert!(cancelled.status.is_over(), "{}", cancelled.status);
+    soon(ending).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn who_cancels_something_while_its_session_is_paused_is_told_so() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let submitted = stage.submit(&session, ENDLESS, false).await;
+    until_run(&stage, ENDLESS).await;
+    stage.host.fall_silent();
+    let cancelling = cancel(&stage, &submitted.execution.id);
+    let is_cancel = |ask: &Ask| matches!(ask, Ask::Cancel(_));
+    stage.host.until_asked(is_cancel).await;
+    let (control, caller) = (&stage.control, Caller::nobody());
+    control.pause_session(&caller, &session.id).await.unwrap();
+    let refused = soon(cancelling).await.unwrap().unwrap_err();
+    assert!(refused.to_string().contains("is paused"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_waits_to_be_run_again_is_cancelled_and_never_begun() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let waiting = pending(&stage, &session).await;
+    let (control, id) = (&stage.control, &waiting.id);
+    let long = Duration::from_secs(3600);
+    control
+        .retry(session.id.clone(), long, waiting.clone())
+        .await;
+    let cancelled = soon(cancel(&stage, id)).await.unwrap().unwrap();
+    assert_eq!(cancelled.status, ExecutionStatus::Cancelled);
+    soon(control.shared.underway.drained()).await;
+    assert_eq!(stage.host.runs(&waiting.code), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_interrupts_does_not_wait_for_what_is_to_be_run_again() {
+    let stage = Stage::new().await;
+    let session = stage.session().await;
+    let waiting = pending(&stage, &session).await;
+    let (control, long) = (&stage.control, Duration::from_secs(3600));
+    control
+        .retry(session.id.clone(), long, waiting.clone())
+        .await;
+    control.shared.underway.interrupt();
+    soon(control.shared.underway.drained()).await;
+    let shown = control.execution(&waiting.id).await.unwrap();
+    assert_eq!(shown.status, ExecutionStatus::Pending);
 }

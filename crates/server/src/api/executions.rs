@@ -302,7 +302,7 @@ pub(crate) async fn list(
 #[utoipa::path(post, path = "/executions/{execution_id}/cancel", tag = "executions",
     operation_id = "cancel_execution", security(("api_key" = ["operate"])), params(ExecutionPath),
     responses((status = 200, body = StatusView, description = "It is over"), (status = 404, body = ErrorView),
-        (status = 409, body = ErrorView, description = "It was over already")))]
+        (status = 409, body = ErrorView, description = "It was over already, or its session is paused")))]
 pub(crate) async fn cancel(
     State(app): State<App>,
     Operator(caller): Operator,
