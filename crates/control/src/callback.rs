@@ -97,18 +97,21 @@ impl Control {
             }
             Err(error) => return Err(error),
         };
+        let crashed = self.crash_all_in(id, "its container exited").await;
+        // What this server has of it ends, too.
+        self.wind_up(caller, &exited, &reason).await?;
+        crashed?;
+        Ok(News::First)
+    }
+
+    /// Writes down of every execution that is under way in a session that it is lost.
+    async fn crash_all_in(&self, id: &SessionId, reason: &str) -> Result<(), ControlError> {
         for summary in self.shared.records.live_executions(id).await? {
             if let Some(execution) = self.shared.records.execution(&summary.value.id).await? {
-                self.crash(execution, "its container exited").await;
+                self.crash(execution, reason).await;
             }
         }
-        // What this server has of it ends, too.
-        self.shared.live.end_of(&exited).await?;
-        self.keep_files(id);
-        let detail = json!({ "reason": reason });
-        self.audit(caller, "session.end", id.as_str(), detail).await;
-        metrics::counter!("sandbox_sessions_deleted_total").increment(1);
-        Ok(News::First)
+        Ok(())
     }
 
     /// An execution began.
@@ -310,7 +313,25 @@ fn after(execution: &Execution, event: ExecutionEvent) -> Result<ExecutionStatus
 
 #[cfg(test)]
 mod tests {
+    use sandbox_store::records::PageRequest;
+
     use super::*;
+    use crate::stage::{Deed, Stage};
+
+    #[tokio::test]
+    async fn the_end_of_a_container_is_in_the_audit_even_if_something_of_it_cannot_be_ended() {
+        let stage = Stage::new().await;
+        let session = stage.session().await;
+        stage.host.fail(Deed::End);
+        let (control, caller) = (&stage.control, Caller::nobody());
+        let exited = control.container_exited(&caller, &session.id, 0, "exited");
+        exited.await.unwrap_err();
+        let page = PageRequest::first(10).unwrap();
+        let audit = control.shared.records.audit(&page).await.unwrap().items;
+        let mut ends = audit.iter().filter(|record| record.action == "session.end");
+        let end = ends.next().expect("it is in the audit");
+        assert_eq!(end.object, session.id.as_str());
+    }
 
     #[test]
     fn artifacts_are_at_plain_paths_in_the_workspace() {

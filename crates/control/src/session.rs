@@ -72,14 +72,26 @@ impl Control {
             }
             Err(error) => return Err(error),
         };
-        // From here on nothing new starts in it; what runs is ended, and written down by whoever waits for it.
-        let stopped = self.shared.live.end_of(&ended).await;
+        self.wind_up(caller, &ended, reason).await?;
+        Ok(true)
+    }
+
+    /// Does what is to be done when a session was written down as ended. From here on nothing new starts in it;
+    /// what runs is ended, and written down by whoever waits for it. Where that fails the rest is done all the
+    /// same: nobody comes here a second time.
+    pub(crate) async fn wind_up(
+        &self,
+        caller: &Caller,
+        ended: &Session,
+        reason: &str,
+    ) -> Result<(), ControlError> {
+        let id = &ended.id;
+        let stopped = self.shared.live.end_of(ended).await;
         self.keep_files(id);
         let detail = json!({ "reason": reason });
         self.audit(caller, "session.end", id.as_str(), detail).await;
         metrics::counter!("sandbox_sessions_deleted_total").increment(1);
-        stopped?;
-        Ok(true)
+        Ok(stopped?)
     }
 
     /// Takes a session through an event, changes what else the event changes, and writes it down.

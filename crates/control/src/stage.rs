@@ -192,6 +192,11 @@ impl Host {
         self.changed.notify_waiters();
     }
 
+    /// From now on this fails.
+    pub(crate) fn fail(&self, deed: Deed) {
+        self.lock().failing.insert(deed);
+    }
+
     /// From now on no executor says anything.
     pub(crate) fn fall_silent(&self) {
         self.lock().is_silent = true;
