@@ -35,7 +35,6 @@ use crate::control::Control;
 use crate::error::{ControlError, Kind, chain};
 use crate::outcome::{artifact, digest_of, ended};
 use crate::random;
-pub(crate) use course::SILENCE;
 pub use request::NewExecution;
 use retry::again;
 

@@ -56,7 +56,9 @@ impl Control {
     /// Opens a file for reading.
     pub async fn open_file(&self, id: &SessionId, path: &str) -> Result<Opened, ControlError> {
         let (_, used) = self.files_of(id, path).await?;
-        let (answer, file) = asked(&used, path, Ask::Read(PathBuf::from(path))).await?;
+        let (answer, file) = self
+            .ask_of(&used, path, Ask::Read(PathBuf::from(path)))
+            .await?;
         match (answer, file) {
             (Answer::File(size), Some(file)) => Ok(Opened { file, size }),
             _ => Err(LineError::Nonsense.into()),
@@ -80,7 +82,7 @@ impl Control {
             after,
             limit,
         };
-        match asked(&used, path, list).await? {
+        match self.ask_of(&used, path, list).await? {
             (Answer::Entries(page), _) => Ok(page),
             _ => Err(LineError::Nonsense.into()),
         }
@@ -96,7 +98,10 @@ impl Control {
             check_path(path)?;
         }
         let (_, used) = self.use_files(id).await?;
-        match asked(&used, path, Ask::Archive(PathBuf::from(path))).await? {
+        match self
+            .ask_of(&used, path, Ask::Archive(PathBuf::from(path)))
+            .await?
+        {
             (Answer::Archive, Some(pipe)) => Ok((pipe, Archived { _used: used })),
             _ => Err(LineError::Nonsense.into()),
         }
@@ -110,7 +115,8 @@ impl Control {
         path: &str,
     ) -> Result<(), ControlError> {
         let (_, used) = self.files_of(id, path).await?;
-        asked(&used, path, Ask::RemoveAll(PathBuf::from(path))).await?;
+        self.ask_of(&used, path, Ask::RemoveAll(PathBuf::from(path)))
+            .await?;
         self.audit(caller, "file.delete", id.as_str(), json!({ "path": path }))
             .await;
         Ok(())
@@ -127,7 +133,10 @@ impl Control {
         let session = self.running_session(id).await?;
         self.shared.activity.note(id);
         let used = self.line(&session).await?;
-        match asked(&used, path, Ask::Write(PathBuf::from(path))).await? {
+        match self
+            .ask_of(&used, path, Ask::Write(PathBuf::from(path)))
+            .await?
+        {
             (Answer::Upload(number), Some(file)) => Ok(Upload {
                 control: self.clone(),
                 caller: caller.clone(),
@@ -192,6 +201,21 @@ impl Control {
         self.line(&holder).await
     }
 
+    /// Asks something about a path.
+    async fn ask_of(
+        &self,
+        used: &Use,
+        path: &str,
+        ask: Ask,
+    ) -> Result<(Answer, Option<OwnedFd>), ControlError> {
+        match self.asked(used, ask).await {
+            Err(LineError::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                Err(ControlError::not_found(Kind::File, path))
+            }
+            outcome => Ok(outcome?),
+        }
+    }
+
     fn unfrozen(&self, session: &Session) -> Result<(), ControlError> {
         use sandbox_model::SessionStatus::{Creating, Paused};
         match session.status {
@@ -219,7 +243,8 @@ impl Upload {
         let Some(used) = self.used.take() else {
             return Ok(());
         };
-        asked(&used, &self.path, Ask::Commit(self.number)).await?;
+        let commit = Ask::Commit(self.number);
+        self.control.ask_of(&used, &self.path, commit).await?;
         let detail = json!({ "path": self.path, "size": size });
         let id = self.session.as_str();
         self.control
@@ -232,26 +257,12 @@ impl Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         if let Some(used) = self.used.take() {
-            let abandon = Ask::Abandon(self.number);
+            let (control, abandon) = (self.control.clone(), Ask::Abandon(self.number));
             tokio::spawn(async move {
                 // An executor that is gone has left nothing either.
-                let _ = used.line.ask(abandon).await;
+                let _ = control.asked(&used, abandon).await;
             });
         }
-    }
-}
-
-/// Asks something about a path.
-async fn asked(
-    used: &Use,
-    path: &str,
-    ask: Ask,
-) -> Result<(Answer, Option<OwnedFd>), ControlError> {
-    match used.line.ask(ask).await {
-        Err(LineError::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
-            Err(ControlError::not_found(Kind::File, path))
-        }
-        outcome => Ok(outcome?),
     }
 }
 

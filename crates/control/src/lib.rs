@@ -31,6 +31,7 @@ mod recovery;
 mod repetition;
 mod session;
 mod settings;
+mod silence;
 #[cfg(test)]
 mod stage;
 mod template;

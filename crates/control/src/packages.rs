@@ -9,8 +9,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use sandbox_executor::Request;
+use sandbox_executor::{Happening, Request};
 use sandbox_model::{Language, Session, Template, TemplateId};
+use sandbox_runtime::LineError;
 use serde_json::json;
 
 use crate::control::Control;
@@ -49,7 +50,13 @@ impl Control {
             timeout_seconds: 30,
             stream: false,
         };
-        let outcome = used.line.begin(request).await?.outcome().await?;
+        let mut course = self.heard(&used, used.line.begin(request)).await?;
+        let outcome = loop {
+            let next = async { course.next().await.unwrap_or(Err(LineError::Cut)) };
+            if let Happening::Outcome(outcome) = self.heard(&used, next).await? {
+                break outcome;
+            }
+        };
         drop(used);
         let missing = outcome
             .result

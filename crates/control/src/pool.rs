@@ -67,7 +67,7 @@ impl Control {
         match claimed {
             Some((id, used)) => {
                 let env = session.env_vars.clone();
-                if let Err(error) = used.line.ask(Ask::Configure { env }).await {
+                if let Err(error) = self.asked(&used, Ask::Configure { env }).await {
                     // It is out of the pool, and nobody's.
                     self.shared.live.discard(&id).await?;
                     return Err(error.into());
@@ -113,7 +113,7 @@ impl Control {
             let waiting = self.shared.pool.lock().remove(&id);
             if let Some(Waiting { used, made_from }) = waiting
                 && made_from == template.updated_at
-                && used.line.ask(Ask::Ping).await.is_ok()
+                && self.heard(&used, used.line.ask(Ask::Ping)).await.is_ok()
             {
                 return Ok(Some((id, used)));
             }
@@ -166,7 +166,7 @@ impl Control {
         let raised = async {
             let used = self.warm_line(&session).await?;
             self.check_packages(&session, template).await?;
-            used.line.ask(Ask::Ping).await?;
+            self.heard(&used, used.line.ask(Ask::Ping)).await?;
             Ok::<_, ControlError>(used)
         };
         let used = match raised.await {

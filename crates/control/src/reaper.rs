@@ -18,8 +18,8 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::ControlError;
-use crate::execution::SILENCE;
 use crate::live::workspace_of;
+use crate::silence::SILENCE;
 
 /// How many sessions to end are looked for at a time, and how many are ended at a time.
 const BATCH: u64 = 200;

@@ -37,7 +37,7 @@ impl Control {
             Some(over) => self.end_underway(&session.id, id, over).await?,
             None => {
                 let used = self.line(&session).await?;
-                used.line.ask(Ask::Cancel(id.clone())).await?;
+                self.asked(&used, Ask::Cancel(id.clone())).await?;
             }
         }
         self.execution(id).await

@@ -16,9 +16,6 @@ use crate::live::Use;
 /// How long an execution runs before it is written down that it does.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// How long an executor may be silent: it says every five seconds that an execution goes on.
-pub(crate) const SILENCE: Duration = Duration::from_secs(15);
-
 impl Control {
     /// Hands an execution to its session and waits for what becomes of it. `begun` is when it began, if it
     /// did.
@@ -59,28 +56,6 @@ impl Control {
         }
         let (outcome, ()) = tokio::join!(hearing, self.mark_running(stored, now));
         Ok(outcome?)
-    }
-
-    /// Waits for an executor's next word. One that says nothing for too long, though it does not stand still,
-    /// is given up: it is ended, so that nothing is done twice where it is to be done again.
-    async fn heard<T>(
-        &self,
-        used: &Use,
-        word: impl Future<Output = Result<T, LineError>>,
-    ) -> Result<T, LineError> {
-        let mut word = std::pin::pin!(word);
-        let workspace = used.workspace();
-        loop {
-            match tokio::time::timeout(SILENCE, &mut word).await {
-                Ok(word) => return word,
-                Err(_) if self.shared.live.stood_still(workspace, SILENCE) => {}
-                Err(_) => break,
-            }
-        }
-        if let Err(error) = self.shared.live.end_used(used).await {
-            tracing::warn!(session = %workspace, %error, "cannot end the silent executor of session {workspace}");
-        }
-        Err(LineError::Silent(SILENCE))
     }
 
     /// Hears what an execution says until its end.

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::lifetime::{after, check_timeout};
 use super::network;
-use super::source::{self, Source};
+use super::source::Source;
 use super::{image_of, language_of};
 use crate::audit::audit_record;
 use crate::caller::Caller;
@@ -135,7 +135,7 @@ impl Control {
         copied: Option<&Session>,
     ) -> Result<Session, ControlError> {
         let raised = match claimed {
-            Some(used) => source::fill(&used.line, &new.source).await.map(|()| used),
+            Some(used) => self.fill_workspace(&used, &new.source).await.map(|()| used),
             None => self.raise(&stored.value, new, template, copied).await,
         };
         match raised {
@@ -290,9 +290,9 @@ impl Control {
         let expected = language_of(&session.template_id);
         let used = self.line_from(session, workspace, expected).await?;
         // What it expects is on its way when it answers: who asks at once waits for less of it.
-        used.line.ask(Ask::Ping).await?;
+        self.heard(&used, used.line.ask(Ask::Ping)).await?;
         self.check_packages(session, template).await?;
-        source::fill(&used.line, &new.source).await?;
+        self.fill_workspace(&used, &new.source).await?;
         Ok(used)
     }
 

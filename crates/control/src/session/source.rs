@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use sandbox_executor::protocol::{Answer, Ask};
-use sandbox_runtime::{Line, LineError, Workspace};
+use sandbox_runtime::{LineError, Workspace};
 
 use crate::control::Control;
 use crate::error::ControlError;
+use crate::live::Use;
 
 /// The most that files given with the request may hold together.
 const MOST_BYTES: usize = 2 << 20;
@@ -70,28 +71,33 @@ impl Control {
         }
         Ok(Workspace::Source(found))
     }
-}
 
-/// Puts files into a workspace that was just made.
-pub(super) async fn fill(line: &Line, source: &Source) -> Result<(), ControlError> {
-    let Source::Files(files) = source else {
-        return Ok(());
-    };
-    for (path, content) in files {
-        let (answer, file) = line.ask(Ask::Write(PathBuf::from(path))).await?;
-        let (Answer::Upload(upload), Some(file)) = (answer, file) else {
-            return Err(LineError::Nonsense.into());
+    /// Puts files into a workspace that was just made.
+    pub(super) async fn fill_workspace(
+        &self,
+        used: &Use,
+        source: &Source,
+    ) -> Result<(), ControlError> {
+        let Source::Files(files) = source else {
+            return Ok(());
         };
-        let content = content.clone();
-        let write = move || std::fs::File::from(file).write_all(content.as_bytes());
-        let written = tokio::task::spawn_blocking(write).await;
-        match written {
-            Ok(Ok(())) => drop(line.ask(Ask::Commit(upload)).await?),
-            Ok(Err(error)) => return Err(ControlError::failed(format!("write {path}"), error)),
-            Err(error) => return Err(ControlError::failed(format!("write {path}"), error)),
+        for (path, content) in files {
+            let write = Ask::Write(PathBuf::from(path));
+            let (answer, file) = self.asked(used, write).await?;
+            let (Answer::Upload(upload), Some(file)) = (answer, file) else {
+                return Err(LineError::Nonsense.into());
+            };
+            let content = content.clone();
+            let write = move || std::fs::File::from(file).write_all(content.as_bytes());
+            let written = tokio::task::spawn_blocking(write).await;
+            match written {
+                Ok(Ok(())) => drop(self.asked(used, Ask::Commit(upload)).await?),
+                Ok(Err(error)) => return Err(ControlError::failed(format!("write {path}"), error)),
+                Err(error) => return Err(ControlError::failed(format!("write {path}"), error)),
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A path in a workspace, as people write them.
