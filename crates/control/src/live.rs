@@ -53,6 +53,8 @@ struct Counted {
     slot: Arc<Slot>,
     users: usize,
     last: Instant,
+    /// For whom it was last raised.
+    whose: Option<SessionId>,
     /// For which code it was last told to make ready.
     foreseen: Option<Language>,
     stillness: Stillness,
@@ -139,7 +141,7 @@ impl Live {
             };
             match raised.await {
                 Ok(raised) => {
-                    place.stillness(|stillness| stillness.frozen = false);
+                    place.raised_for(&whose);
                     let held = Held {
                         whose,
                         number,
@@ -157,11 +159,11 @@ impl Live {
         raising.await.map_err(|_| RuntimeError::Gone)?
     }
 
-    /// For which session a workspace is raised, if it is.
-    pub(crate) async fn whose(self: &Arc<Live>, workspace: &SessionId) -> Option<SessionId> {
-        let place = self.enter(workspace);
-        let line = place.slot.lock().await;
-        line.as_ref().map(|held| held.whose.clone())
+    /// For which session a workspace was last raised, if it still is or is used. Waits for nobody: what is done to
+    /// a workspace may take long.
+    pub(crate) fn whose(&self, workspace: &SessionId) -> Option<SessionId> {
+        let slots = self.lock();
+        slots.get(workspace)?.whose.clone()
     }
 
     /// Lets a session that is raised make ready for code in `language`, which is on its way: an interpreter
@@ -353,6 +355,7 @@ impl Live {
             slot: Arc::default(),
             users: 0,
             last: Instant::now(),
+            whose: None,
             foreseen: None,
             stillness: Stillness::default(),
         });
@@ -399,6 +402,13 @@ impl Use {
 }
 
 impl Place {
+    fn raised_for(&self, session: &SessionId) {
+        if let Some(counted) = self.live.lock().get_mut(&self.session) {
+            counted.whose = Some(session.clone());
+        }
+        self.stillness(|stillness| stillness.frozen = false);
+    }
+
     fn stillness(&self, change: impl FnOnce(&mut Stillness)) {
         if let Some(counted) = self.live.lock().get_mut(&self.session) {
             change(&mut counted.stillness);

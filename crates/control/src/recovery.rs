@@ -98,7 +98,7 @@ impl Control {
         while let Some(Ended { session, status }) = ended.recv().await {
             // Known by its workspace, which it may have from another session. Its line is cut, and whoever asks
             // next has it raised again; it may have been already.
-            let session = self.shared.live.whose(&session).await.unwrap_or(session);
+            let session = self.shared.live.whose(&session).unwrap_or(session);
             tracing::warn!(%session, status, "the processes of session {session} ended by themselves");
             if !self.shared.pool.holds(&session) {
                 self.notice(&session, "executor_ended", json!({ "exit_status": status }))

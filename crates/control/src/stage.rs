@@ -47,8 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Stage {
     pub(crate) control: Control,
     pub(crate) host: Host,
-    /// Nobody tells that the processes of a session ended by themselves.
-    _ended: mpsc::UnboundedSender<Ended>,
+    /// Tells that the processes of a session ended by themselves.
+    pub(crate) ended: mpsc::UnboundedSender<Ended>,
     _objects: tempfile::TempDir,
 }
 
@@ -103,7 +103,7 @@ impl Stage {
         Stage {
             control: control.await.expect("a control plane"),
             host,
-            _ended: ended,
+            ended,
             _objects: directory,
         }
     }

@@ -1,6 +1,8 @@
 //! Whose processes are ended.
 
 use sandbox_executor::protocol::Ask;
+use sandbox_model::SessionNotice;
+use sandbox_runtime::Ended;
 
 use crate::caller::Caller;
 use crate::stage::{Deed, Stage, soon};
@@ -38,4 +40,23 @@ async fn the_end_of_a_session_is_not_that_of_the_one_that_has_its_workspace_now(
     used.line.ask(Ask::Ping).await.unwrap();
     live.end_of(&second).await.unwrap();
     soon(used.line.cut()).await;
+}
+
+#[tokio::test]
+async fn the_end_of_processes_is_told_while_something_is_done_to_another_workspace() {
+    let stage = Stage::new().await;
+    let (busy, other) = (stage.session().await, stage.session().await);
+    let live = stage.control.shared.live.clone();
+    stage.host.hold(Deed::Discard);
+    let workspace = busy.id.clone();
+    let discarding = tokio::spawn(async move { live.discard(&workspace).await });
+    stage.host.until(Deed::Discard, 1).await;
+    let mut watch = stage.control.watch(&other.id, 0).await.unwrap();
+    for session in [busy.id.clone(), other.id.clone()] {
+        stage.ended.send(Ended { session, status: 9 }).unwrap();
+    }
+    let is_end = |notice: &SessionNotice| notice.kind == "executor_ended";
+    soon(async { while !watch.next().await.unwrap().iter().any(is_end) {} }).await;
+    stage.host.release(Deed::Discard);
+    soon(discarding).await.unwrap().unwrap();
 }
