@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use sandbox_model::SessionId;
 use sandbox_runtime::{Ended, Runtime};
@@ -15,6 +14,7 @@ use crate::error::ControlError;
 use crate::events::Events;
 use crate::keeping::Leaving;
 use crate::live::Live;
+use crate::node::Draining;
 use crate::packages::Packages;
 use crate::pool::Pool;
 use crate::repetition::Requests;
@@ -47,8 +47,7 @@ pub(crate) struct Shared {
     /// Sessions whose workspaces are being removed.
     pub(crate) cleaning: std::sync::Mutex<HashSet<SessionId>>,
     pub(crate) requests: Requests,
-    /// This node takes no new sessions.
-    pub(crate) is_draining: AtomicBool,
+    pub(crate) draining: Draining,
     drained: tokio::sync::OnceCell<()>,
     stopped: tokio::sync::OnceCell<()>,
     hurry: Notify,
@@ -68,31 +67,7 @@ impl Control {
         runtime: Arc<dyn Runtime>,
         ended: mpsc::UnboundedReceiver<Ended>,
     ) -> Result<Control, ControlError> {
-        let (leaving, left) = mpsc::unbounded_channel();
-        let control = Control {
-            shared: Arc::new(Shared {
-                settings,
-                requests: Requests::default(),
-                records,
-                objects,
-                live: Arc::new(Live::new(runtime)),
-                activity: Activity::default(),
-                events: Events::default(),
-                templates: Templates::default(),
-                underway: Underway::default(),
-                terminals: Terminals::default(),
-                pool: Pool::default(),
-                packages: Packages::default(),
-                leaving,
-                cleaning: std::sync::Mutex::default(),
-                is_draining: AtomicBool::new(false),
-                drained: tokio::sync::OnceCell::new(),
-                stopped: tokio::sync::OnceCell::new(),
-                hurry: Notify::new(),
-                lost: Notify::new(),
-                background: std::sync::Mutex::default(),
-            }),
-        };
+        let (control, left) = Control::new(settings, records, objects, runtime);
         let there = control.shared.live.runtime().workspaces().await?;
         control.seed_templates().await?;
         control.recover().await?;
@@ -105,6 +80,40 @@ impl Control {
         control.in_background(control.clone().keep_all(left));
         control.in_background(control.clone().watch_ends(ended));
         Ok(control)
+    }
+
+    /// Puts it together and does nothing yet; with it come the sessions whose files are to be kept.
+    pub(crate) fn new(
+        settings: Settings,
+        records: Records,
+        objects: Objects,
+        runtime: Arc<dyn Runtime>,
+    ) -> (Control, mpsc::UnboundedReceiver<SessionId>) {
+        let (leaving, left) = mpsc::unbounded_channel();
+        let shared = Shared {
+            settings,
+            requests: Requests::default(),
+            records,
+            objects,
+            live: Arc::new(Live::new(runtime)),
+            activity: Activity::default(),
+            events: Events::default(),
+            templates: Templates::default(),
+            underway: Underway::default(),
+            terminals: Terminals::default(),
+            pool: Pool::default(),
+            packages: Packages::default(),
+            leaving,
+            cleaning: std::sync::Mutex::default(),
+            draining: Draining::default(),
+            drained: tokio::sync::OnceCell::new(),
+            stopped: tokio::sync::OnceCell::new(),
+            hurry: Notify::new(),
+            lost: Notify::new(),
+            background: std::sync::Mutex::default(),
+        };
+        let shared = Arc::new(shared);
+        (Control { shared }, left)
     }
 
     /// The records, for whoever tells of their health.

@@ -118,16 +118,20 @@ impl Control {
         let Ok(key) = key(session, path) else {
             return Ok(left);
         };
+        let id = &session.id;
         let Some(rest) = left.checked_sub(size) else {
-            let id = &session.id;
             tracing::warn!(session = %id, size, "a file of session {id} is not kept: all of them are longer than its disk");
             return Ok(left);
         };
         let content = content_of(file);
-        self.shared
-            .objects
-            .put_stream(&key, content, u64::MAX)
-            .await?;
+        match self.shared.objects.put_stream(&key, content, size).await {
+            Ok(_) => {}
+            // A later session of the same agent writes to it, and has it kept at its own end.
+            Err(ObjectsError::TooLarge { .. }) => {
+                tracing::warn!(session = %id, size, "a file of session {id} is not kept: it grew meanwhile");
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(rest)
     }
 
@@ -169,5 +173,71 @@ fn below(directory: &str, entry: &Entry) -> String {
     match directory {
         "" => entry.name.clone(),
         directory => format!("{directory}/{}", entry.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::TryStreamExt;
+    use sandbox_model::SessionStatus;
+    use sandbox_model::resources::Quantity;
+
+    use super::*;
+    use crate::stage::{Given, Stage};
+
+    /// What is kept of a session that ended, whose disk holds 100 bytes and which has these files.
+    async fn kept_of(files: Vec<Given>) -> Vec<String> {
+        let stage = Stage::still().await;
+        stage.host.give(files);
+        let session = stage.written(|session| {
+            session.status = SessionStatus::Terminated;
+            session.resources.disk = Quantity(100);
+        });
+        let session = session.await;
+        stage.control.copy_files(&session.id).await.unwrap();
+        let prefix = ObjectPrefix::session(session.id);
+        let kept = stage
+            .control
+            .objects()
+            .list(&prefix)
+            .try_collect::<Vec<_>>();
+        let name = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+        let kept = kept.await.unwrap();
+        let mut kept: Vec<_> = kept.iter().map(|object| name(object.key.path())).collect();
+        kept.sort();
+        kept
+    }
+
+    fn plain(name: &'static str, size: u64) -> Given {
+        Given {
+            name,
+            size,
+            content: vec![b'x'; usize::try_from(size).unwrap()],
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_is_kept_of_a_session_than_its_disk_holds() {
+        let full_of_holes = Given {
+            size: 1 << 40,
+            ..plain("b", 5)
+        };
+        let files = vec![
+            plain("a", 60),
+            full_of_holes,
+            plain("c", 41),
+            plain("d", 40),
+        ];
+        assert_eq!(kept_of(files).await, ["a", "d"]);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_grows_while_it_is_copied_is_not_followed() {
+        let growing = Given {
+            size: 1,
+            ..plain("b", 200)
+        };
+        let files = vec![plain("a", 1), growing, plain("c", 98)];
+        assert_eq!(kept_of(files).await, ["a", "c"]);
     }
 }

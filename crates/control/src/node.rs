@@ -5,13 +5,13 @@
 //! node that made it: whoever is asked for it elsewhere passes the request on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sandbox_model::{Node, NodeId, NodeStatus, SessionId};
-use sandbox_store::StoreError;
 use sandbox_store::records::{Page, PageRequest};
+use sandbox_store::{StoreError, Stored};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -31,6 +31,36 @@ pub struct Elsewhere {
     pub node: NodeId,
     /// Where, as a URL.
     pub endpoint: String,
+}
+
+/// Whether this node takes no new sessions, as far as was heard.
+#[derive(Debug, Default)]
+pub(crate) struct Draining {
+    heard: Mutex<Heard>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    version: i64,
+    is_draining: bool,
+}
+
+impl Draining {
+    /// This was read or written of this node. What is heard late does not count.
+    fn hear(&self, node: &Stored<Node>) {
+        let mut heard = self.lock();
+        if node.version > heard.version {
+            *heard = Heard {
+                version: node.version,
+                is_draining: node.value.status == NodeStatus::Draining,
+            };
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        // Nothing that is done under it can panic half-way.
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Control {
@@ -109,7 +139,7 @@ impl Control {
 
     /// May sessions be made here?
     pub(crate) async fn check_node(&self) -> Result<(), ControlError> {
-        if self.shared.is_draining.load(Ordering::Relaxed) {
+        if self.shared.draining.lock().is_draining {
             return Err(ControlError::Exhausted {
                 problem: format!(
                     "node {} takes no new sessions",
@@ -147,15 +177,12 @@ impl Control {
     pub(crate) async fn say_here(&self) -> Result<Timestamp, ControlError> {
         let id = &self.shared.settings.node_id;
         let known = self.shared.records.node(id).await?;
-        let is_draining = known
-            .as_ref()
-            .is_some_and(|known| known.value.status == NodeStatus::Draining);
-        self.shared
-            .is_draining
-            .store(is_draining, Ordering::Relaxed);
-        let status = match is_draining {
-            true => NodeStatus::Draining,
-            false => NodeStatus::Online,
+        if let Some(known) = &known {
+            self.shared.draining.hear(known);
+        }
+        let status = match known.as_ref().map(|known| known.value.status) {
+            Some(NodeStatus::Draining) => NodeStatus::Draining,
+            _ => NodeStatus::Online,
         };
         let now = self.shared.records.now().await?;
         let mut node = self.this_node(status)?;
@@ -233,10 +260,7 @@ impl Control {
             match self.shared.records.update_node(&current, &new).await {
                 Ok(changed) => {
                     if *id == self.shared.settings.node_id {
-                        let is_draining = status == NodeStatus::Draining;
-                        self.shared
-                            .is_draining
-                            .store(is_draining, Ordering::Relaxed);
+                        self.shared.draining.hear(&changed);
                     }
                     return Ok(changed.value);
                 }
@@ -265,5 +289,49 @@ impl Control {
             labels: BTreeMap::new(),
             last_heartbeat_at: Timestamp::now(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Handle;
+    use tokio::task::block_in_place;
+
+    use super::*;
+    use crate::stage::Stage;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_node_that_is_drained_while_it_says_that_it_is_there_is_drained() {
+        let stage = Stage::still().await;
+        let control = &stage.control;
+        let node = &control.settings().node_id;
+        control.say_here().await.unwrap();
+        assert_eq!(control.node(node).await.unwrap().status, NodeStatus::Online);
+        control.check_node().await.unwrap();
+        let (drainer, drained) = (control.clone(), node.clone());
+        // It looks at the room there is after it has read what is known of it, and before it writes.
+        stage.host.interrupt(move || {
+            let drain = async move { drainer.drain_node(&Caller::nobody(), &drained).await };
+            block_in_place(|| Handle::current().block_on(drain)).unwrap();
+        });
+        for _ in 0..2 {
+            control.say_here().await.unwrap();
+            let status = control.node(node).await.unwrap().status;
+            assert_eq!(status, NodeStatus::Draining);
+            control.check_node().await.unwrap_err();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_heard_late_of_a_node_does_not_count() {
+        let stage = Stage::still().await;
+        let control = &stage.control;
+        let node = &control.settings().node_id;
+        control.say_here().await.unwrap();
+        let before = control.records().node(node).await.unwrap().unwrap();
+        let drained = control.drain_node(&Caller::nobody(), node).await;
+        assert_eq!(drained.unwrap().status, NodeStatus::Draining);
+        control.shared.draining.hear(&before);
+        control.check_node().await.unwrap_err();
     }
 }

@@ -109,3 +109,37 @@ impl Control {
         self.shared.lost.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sandbox_executor::protocol::Ask;
+
+    use super::*;
+    use crate::stage::{Deed, Stage};
+
+    #[tokio::test]
+    async fn late_news_of_an_end_ends_nothing_that_was_raised_since() {
+        let stage = Stage::still().await;
+        let (control, host) = (&stage.control, &stage.host);
+        let session = stage.written(|_| {}).await;
+        let first = control.line(&session).await.unwrap();
+        host.kill(&session.id).await;
+        first.line.cut().await;
+        let second = control.line(&session).await.unwrap();
+        let ends = host.done(Deed::End);
+        let (news, ended) = mpsc::unbounded_channel();
+        let late = Ended {
+            session: session.id.clone(),
+            status: 137,
+        };
+        news.send(late).unwrap();
+        drop(news);
+        control.clone().watch_ends(ended).await;
+        assert_eq!(host.done(Deed::End), ends);
+        second.line.ask(Ask::Ping).await.unwrap();
+        // Whoever watches the session is told all the same.
+        let notices = control.records().notices(&session.id, 0, 10).await.unwrap();
+        let kinds: Vec<_> = notices.iter().map(|notice| notice.kind.as_str()).collect();
+        assert_eq!(kinds, ["executor_ended"]);
+    }
+}

@@ -1,19 +1,24 @@
 //! A control plane for tests, whose sessions do what they are told.
 //!
-//! Its records are in memory, and what hosts its sessions is a [`Host`], which raises executors that run nothing.
-//! What such a one makes of code is in its name: see [`ENDLESS`] and [`UNHEARD`]; all else is over at once. So a
-//! test can stop everything at the one moment that it is about.
+//! Its records are in memory, and what hosts its sessions is a [`Host`], which raises executors that run nothing, and
+//! have the files that they were given. What such a one makes of code is in its name: see [`ENDLESS`] and [`UNHEARD`];
+//! all else is over at once. So a test can stop everything at the one moment that it is about.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io::{Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sandbox_executor::protocol::{Answer, Ask, Question, Reply};
+use jiff::{SignedDuration, Timestamp};
+use sandbox_executor::listing::{Entry, Kind, Page};
+use sandbox_executor::protocol::{Answer, Ask, Question, Refusal, RefusalKind, Reply};
 use sandbox_executor::{Ending, Happening, Link, Outcome, link};
 use sandbox_model::runtime::{LimitsEnforced, RuntimeKind, Walls};
 use sandbox_model::session::SessionNetwork;
 use sandbox_model::{
-    Capacity, ExecutionId, Language, Session, SessionId, SessionMode, SessionStatus,
+    Capacity, ExecutionId, Language, Session, SessionId, SessionMode, SessionStatus, Template,
 };
 use sandbox_runtime::runtime::Asked as Awaited;
 use sandbox_runtime::{
@@ -53,13 +58,13 @@ pub(crate) struct Stage {
 }
 
 /// What hosts the sessions. Clones are the same one.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Host {
     state: Arc<Mutex<State>>,
     changed: Arc<Notify>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     executors: HashMap<SessionId, JoinHandle<()>>,
     deeds: Vec<(Deed, SessionId)>,
@@ -67,6 +72,19 @@ struct State {
     held: HashSet<Deed>,
     failing: HashSet<Deed>,
     is_silent: bool,
+    /// Whose workspaces cannot be removed.
+    stuck: HashSet<SessionId>,
+    files: Vec<Given>,
+    interruption: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// A file that every session has, and what its executor says of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    pub(crate) name: &'static str,
+    /// How long it is said to be.
+    pub(crate) size: u64,
+    pub(crate) content: Vec<u8>,
 }
 
 /// Something that a host does to a session.
@@ -83,29 +101,45 @@ impl Stage {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Stage {
-        let mut settings = Settings::new("here".parse().expect("a name"));
-        settings.pool.clear();
-        change(&mut settings);
-        let records = Records::open("sqlite::memory:", &Pool::default()).await;
-        let directory = tempfile::tempdir().expect("a directory");
-        let location = Location::Directory(directory.path().to_owned());
-        let access = Access::with(SigningKey::new(&[7; 32]));
-        let objects = Objects::open(&location, &access).await;
+        let mut parts = Parts::new().await;
+        change(&mut parts.settings);
         let host = Host::default();
         let (ended, ends) = mpsc::unbounded_channel();
-        let control = Control::start(
-            settings,
-            records.expect("records"),
-            objects.expect("objects"),
-            Arc::new(host.clone()),
-            ends,
-        );
+        let runtime = Arc::new(host.clone());
+        let control = Control::start(parts.settings, parts.records, parts.objects, runtime, ends);
         Stage {
             control: control.await.expect("a control plane"),
             host,
             ended,
-            _objects: directory,
+            _objects: parts.directory,
         }
+    }
+
+    /// One that does nothing by itself.
+    pub(crate) async fn still() -> Stage {
+        let parts = Parts::new().await;
+        let host = Host::default();
+        let runtime = Arc::new(host.clone());
+        let (control, _) = Control::new(parts.settings, parts.records, parts.objects, runtime);
+        control.seed_templates().await.expect("templates");
+        Stage {
+            control,
+            host,
+            ended: mpsc::unbounded_channel().0,
+            _objects: parts.directory,
+        }
+    }
+
+    /// A session that runs and is to run for an hour, or what `change` makes of it. It is written down, and not
+    /// raised.
+    pub(crate) async fn written(&self, change: impl FnOnce(&mut Session)) -> Session {
+        let [template, ..] = Template::seeds(Timestamp::now());
+        let mut session = self.control.draft_of(&template);
+        session.status = SessionStatus::Running;
+        session.expires_at += SignedDuration::from_hours(1);
+        change(&mut session);
+        let stored = self.control.records().insert_session(&session).await;
+        stored.expect("it is written down").value
     }
 
     /// A session of nobody's.
@@ -156,6 +190,32 @@ impl Stage {
     }
 }
 
+/// What a control plane is made of.
+struct Parts {
+    settings: Settings,
+    records: Records,
+    objects: Objects,
+    directory: tempfile::TempDir,
+}
+
+impl Parts {
+    async fn new() -> Parts {
+        let mut settings = Settings::new("here".parse().expect("a name"));
+        settings.pool.clear();
+        let records = Records::open("sqlite::memory:", &Pool::default()).await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let location = Location::Directory(directory.path().to_owned());
+        let access = Access::with(SigningKey::new(&[7; 32]));
+        let objects = Objects::open(&location, &access).await;
+        Parts {
+            settings,
+            records: records.expect("records"),
+            objects: objects.expect("objects"),
+            directory,
+        }
+    }
+}
+
 /// A session to be made: an agent's, or nobody's.
 pub(crate) fn new(agent: Option<&str>) -> NewSession {
     NewSession {
@@ -202,10 +262,31 @@ impl Host {
         self.lock().is_silent = true;
     }
 
+    /// The workspace of this session cannot be removed.
+    pub(crate) fn stick(&self, session: &SessionId) {
+        self.lock().stuck.insert(session.clone());
+    }
+
+    /// Every session has these files.
+    pub(crate) fn give(&self, files: Vec<Given>) {
+        self.lock().files = files;
+    }
+
+    /// Does something when it is next asked what room there is, before it answers.
+    pub(crate) fn interrupt(&self, interruption: impl FnOnce() + Send + 'static) {
+        self.lock().interruption = Some(Box::new(interruption));
+    }
+
+    /// To which sessions this was done, in that order.
+    pub(crate) fn done(&self, deed: Deed) -> Vec<SessionId> {
+        let state = self.lock();
+        let these = state.deeds.iter().filter(|(done, _)| *done == deed);
+        these.map(|(_, session)| session.clone()).collect()
+    }
+
     /// How often this was begun.
     pub(crate) fn count(&self, deed: Deed) -> usize {
-        let state = self.lock();
-        state.deeds.iter().filter(|(done, _)| *done == deed).count()
+        self.done(deed).len()
     }
 
     /// Waits until this was begun so often.
@@ -265,7 +346,9 @@ impl Host {
             }
             changed.await;
         }
-        match self.lock().failing.contains(&deed) {
+        let state = self.lock();
+        let is_stuck = deed == Deed::Discard && state.stuck.contains(workspace);
+        match is_stuck || state.failing.contains(&deed) {
             true => Err(RuntimeError::Gone),
             false => Ok(()),
         }
@@ -300,32 +383,75 @@ async fn play(link: Link, host: Host) {
             };
             Answer::Happening(Happening::Outcome(Box::new(outcome)))
         };
+        let files = host.lock().files.clone();
+        let mut opened = None;
         let answers = match ask {
+            Ask::List { .. } => vec![(number, Ok(Answer::Entries(listed(&files))))],
+            Ask::Read(path) => match files.iter().find(|given| path == *given.name) {
+                Some(given) => {
+                    opened = Some(open(&given.content));
+                    vec![(number, Ok(Answer::File(given.size)))]
+                }
+                None => vec![(number, Err(missing()))],
+            },
             Ask::Execute(request) if request.code == UNHEARD => Vec::new(),
             Ask::Execute(request) if request.code == ENDLESS => {
                 running.insert(request.execution_id, number);
-                vec![(number, Answer::Begun)]
+                vec![(number, Ok(Answer::Begun))]
             }
             Ask::Execute(request) => {
                 let finished = over(request.execution_id, Ending::Finished);
-                vec![(number, Answer::Begun), (number, finished)]
+                vec![(number, Ok(Answer::Begun)), (number, Ok(finished))]
             }
             Ask::Cancel(id) => match running.remove(&id) {
                 Some(began) => vec![
-                    (began, over(id, Ending::Cancelled)),
-                    (number, Answer::Cancelled(true)),
+                    (began, Ok(over(id, Ending::Cancelled))),
+                    (number, Ok(Answer::Cancelled(true))),
                 ],
-                None => vec![(number, Answer::Cancelled(false))],
+                None => vec![(number, Ok(Answer::Cancelled(false)))],
             },
             // As if there were much of it.
             Ask::RemoveAll(_) => Vec::new(),
-            _ => vec![(number, Answer::Done)],
+            _ => vec![(number, Ok(Answer::Done))],
         };
         for (number, answer) in answers {
-            let answer = Ok(answer);
+            let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
             // Whoever asked may be gone.
-            let _ = link.send(&Reply { number, answer }, &[]).await;
+            let _ = link.send(&Reply { number, answer }, &descriptors).await;
         }
+    }
+}
+
+fn listed(files: &[Given]) -> Page {
+    let entry = |given: &Given| Entry {
+        name: given.name.to_owned(),
+        kind: Kind::File,
+        size: given.size,
+        modified: 0,
+    };
+    Page {
+        entries: files.iter().map(entry).collect(),
+        next: None,
+    }
+}
+
+fn open(content: &[u8]) -> OwnedFd {
+    let mut file = tempfile::tempfile().expect("a file");
+    let filled = file.write_all(content).and_then(|()| file.rewind());
+    filled.expect("what is in it");
+    file.into()
+}
+
+fn missing() -> Refusal {
+    Refusal {
+        kind: RefusalKind::NotFound,
+        reason: "there is no such file".to_owned(),
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
     }
 }
 
@@ -339,6 +465,10 @@ impl Runtime for Host {
     }
 
     fn room(&self) -> Result<Room, RuntimeError> {
+        let interruption = self.lock().interruption.take();
+        if let Some(interruption) = interruption {
+            interruption();
+        }
         let all = Capacity {
             cpu_thousandths: 8000,
             memory_bytes: 1 << 40,

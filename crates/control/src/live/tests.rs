@@ -1,4 +1,6 @@
-//! Whose processes are ended.
+//! Whose processes are raised and ended.
+
+use std::time::Duration;
 
 use sandbox_executor::protocol::Ask;
 use sandbox_model::SessionNotice;
@@ -59,4 +61,27 @@ async fn the_end_of_processes_is_told_while_something_is_done_to_another_workspa
     soon(async { while !watch.next().await.unwrap().iter().any(is_end) {} }).await;
     stage.host.release(Deed::Discard);
     soon(discarding).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_was_raised_for_somebody_who_left_is_there_for_whoever_comes_next() {
+    let stage = Stage::still().await;
+    let (control, host) = (&stage.control, &stage.host);
+    let session = stage.written(|_| {}).await;
+    host.hold(Deed::Raise);
+    let (asked, asker) = (session.clone(), control.clone());
+    let asker = tokio::spawn(async move { asker.line(&asked).await });
+    host.until(Deed::Raise, 1).await;
+    asker.abort();
+    assert!(asker.await.unwrap_err().is_cancelled());
+    host.release(Deed::Raise);
+    let used = control.line(&session).await.unwrap();
+    used.line.ask(Ask::Ping).await.unwrap();
+    let once = [session.id];
+    assert_eq!(host.done(Deed::Raise), once);
+    // Whoever left does not count as one who uses it.
+    drop(used);
+    control.shared.live.hibernate(Duration::ZERO).await;
+    assert_eq!(host.done(Deed::End), once);
+    assert_eq!(control.shared.live.count(), 0);
 }

@@ -1,10 +1,12 @@
-//! What is looked after while something else takes long.
+//! Everything that is due ends, also while something else takes long.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sandbox_model::{Session, SessionStatus};
 
+use super::BATCH;
 use crate::caller::Caller;
 use crate::stage::{Deed, Stage};
 
@@ -30,4 +32,67 @@ async fn sessions_end_in_time_while_workspaces_are_removed() {
     stage.until(&expired.id, SessionStatus::Timeout).await;
     assert_eq!(stage.host.count(Deed::Discard), 1);
     stage.host.release(Deed::Discard);
+}
+
+/// One more than are looked for at a time.
+const MANY: u64 = BATCH + 1;
+
+fn hours_ago(hours: i64) -> Timestamp {
+    Timestamp::now() - SignedDuration::from_hours(hours)
+}
+
+/// Many sessions that are `due` all end, and one that is not goes on.
+async fn all_end(due: fn(&mut Session)) {
+    let stage = Stage::still().await;
+    for _ in 0..MANY {
+        stage.written(due).await;
+    }
+    let spared = stage.written(|_| {}).await;
+    stage.control.reap_once().await.unwrap();
+    let node = &stage.control.settings().node_id;
+    let left = stage.control.records().live_sessions_on(node).await;
+    let left: Vec<_> = left.unwrap().into_iter().map(|it| it.value.id).collect();
+    assert_eq!(left, [spared.id]);
+}
+
+#[tokio::test]
+async fn all_that_expired_end_however_many_they_are() {
+    all_end(|session| session.expires_at = hours_ago(1)).await;
+}
+
+#[tokio::test]
+async fn all_that_nobody_uses_end_however_many_they_are() {
+    all_end(|session| session.last_activity_at = hours_ago(1)).await;
+}
+
+#[tokio::test]
+async fn all_that_are_too_old_end_however_many_they_are() {
+    all_end(|session| session.created_at = hours_ago(7)).await;
+}
+
+#[tokio::test]
+async fn every_old_workspace_is_removed_but_those_that_cannot_be() {
+    let stage = Stage::still().await;
+    let ended = async |hours: i64| {
+        let session = stage.written(|session| {
+            session.status = SessionStatus::Terminated;
+            session.terminated_at = Some(hours_ago(hours));
+        });
+        session.await.id
+    };
+    // Those that are found first, and stay.
+    let mut stuck = HashSet::new();
+    for _ in 0..BATCH {
+        let session = ended(30).await;
+        stage.host.stick(&session);
+        stuck.insert(session);
+    }
+    for _ in 0..MANY {
+        ended(25).await;
+    }
+    stage.control.clean().await.unwrap();
+    let (records, node) = (stage.control.records(), &stage.control.settings().node_id);
+    let left = records.sessions_to_clean(hours_ago(24), node, None, 2 * MANY);
+    let left: HashSet<_> = left.await.unwrap().into_iter().map(|it| it.id).collect();
+    assert!(left == stuck, "{} of {} stay", left.len(), stuck.len());
 }
