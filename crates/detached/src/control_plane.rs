@@ -12,7 +12,8 @@ use http_body_util::{BodyExt, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use sandbox_model::RequestId;
+use sandbox_model::report::SESSION_HEADER;
+use sandbox_model::{RequestId, SessionId};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
@@ -43,6 +44,7 @@ pub(crate) struct Address {
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
     address: Address,
+    session: SessionId,
     token: Rc<Token>,
 }
 
@@ -113,9 +115,13 @@ impl fmt::Display for Address {
 }
 
 impl ControlPlane {
-    /// The one at `address`, which knows us by `token`.
-    pub(crate) fn new(address: Address, token: Rc<Token>) -> ControlPlane {
-        ControlPlane { address, token }
+    /// The one at `address`, which knows us by the `token` of `session`.
+    pub(crate) fn new(address: Address, session: SessionId, token: Rc<Token>) -> ControlPlane {
+        ControlPlane {
+            address,
+            session,
+            token,
+        }
     }
 
     /// Tells it something, once.
@@ -159,6 +165,7 @@ impl ControlPlane {
             .uri(path)
             .header(HOST, self.address.to_string())
             .header(AUTHORIZATION, self.token.header())
+            .header(SESSION_HEADER, self.session.as_str())
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(id) = telling.request_id {
             request = request.header(REQUEST_ID, id.as_str());

@@ -132,7 +132,11 @@ pub(crate) async fn live(
     let asked = ending()?;
     let line = Line::new(line).map_err(LifetimeError::Line)?;
     let token = Rc::new(token);
-    let control_plane = Rc::new(ControlPlane::new(arguments.control.clone(), token.clone()));
+    let control_plane = Rc::new(ControlPlane::new(
+        arguments.control.clone(),
+        arguments.session.clone(),
+        token.clone(),
+    ));
     let courier = Rc::new(Courier::new(control_plane.clone(), spool.clone(), pending));
     let executions = Rc::new(Executions::new(
         line.clone(),
@@ -266,7 +270,11 @@ pub(crate) async fn stillborn(arguments: &Arguments, token: Token, exit_code: i3
         exit_reason: "error",
     };
     let telling = of_session(&arguments.session, "container_exited", &exited, PATIENCE);
-    let control_plane = ControlPlane::new(arguments.control.clone(), Rc::new(token));
+    let control_plane = ControlPlane::new(
+        arguments.control.clone(),
+        arguments.session.clone(),
+        Rc::new(token),
+    );
     // It ends anyway, and says why to whoever started it.
     control_plane.tell(telling).await;
 }

@@ -282,6 +282,20 @@ fn one_that_the_control_plane_holds_for_over_is_ended() {
 }
 
 #[test]
+fn one_that_the_control_plane_does_not_know_is_ended() {
+    let server = server();
+    let session = server.session();
+    let executor = Options::of(&server, &session).start();
+    let unknown = stage::id(1);
+    executor
+        .execute(&unknown, "shell", "echo begun > begun; sleep 608")
+        .json(202);
+    // Its result is for nobody, and nobody goes on bringing it.
+    executor.until_spooled(&format!("{unknown}.told"));
+    assert!(executor.log().contains("404"), "{}", executor.log());
+}
+
+#[test]
 fn a_lost_executor_process_is_told_and_ends_the_program() {
     let server = server();
     let (session, execution) = execution(&server);

@@ -1,6 +1,10 @@
-//! How much of an execution an executor reports at most, and its control plane takes.
+//! How much of an execution an executor reports at most, and its control plane takes; and how it names itself.
 //!
 //! Both sides go by these numbers, so that nothing that may be reported is refused for its length.
+
+/// The header in which an executor names its session: with that, its token is known to be good before anything is
+/// looked up.
+pub const SESSION_HEADER: &str = "x-session-id";
 
 /// The most files of one execution.
 pub const MOST_ARTIFACTS: usize = 1000;

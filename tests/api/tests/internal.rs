@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ring::hmac;
@@ -159,9 +160,60 @@ on_every_storage! {
         refused.error(429, "Internal.TooManyRequests");
         // Code that runs beside an executor cannot silence it.
         for _ in 0..50 {
-            call().key(&token(server, &session)).send().json(200);
+            let call = call().key(&token(server, &session));
+            call.header("X-Session-Id", &session).send().json(200);
         }
         end(server, &session);
+    }
+
+    fn no_more_executions_are_looked_up_than_strangers_may_send(server: &Server) {
+        let session = server.session();
+        let execution = endless(server, &session);
+        let here = Ipv4Addr::new(127, 0, 2, 6);
+        let ask = |execution: &str, key: &str| {
+            let path = format!("/internal/executions/{execution}/heartbeat");
+            server.stranger("POST", &path).json(&json!({})).from(here).key(key).send()
+        };
+        let is_over = AtomicBool::new(false);
+        let flood = || {
+            for number in 0.. {
+                let answer = ask(&format!("exec_20261116_{number:08}"), &format!("{number:064x}"));
+                assert!([401, 429].contains(&answer.status), "{}", answer.text());
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let flooding: Vec<_> = (0..4).map(|_| scope.spawn(flood)).collect();
+            // Nobody knows whether a token is good that comes without the name of its session: it waits with the others.
+            let good = token(server, &session);
+            let waited = (0..1000).any(|_| ask(&execution, &good).status == 429);
+            is_over.store(true, Ordering::Relaxed);
+            flooding.into_iter().for_each(|flooding| flooding.join().unwrap());
+            assert!(waited, "everything was looked up");
+        });
+        end(server, &session);
+    }
+
+    fn an_executor_is_told_that_what_is_not_its_sessions_is_not_there(server: &Server) {
+        let (session, other) = (server.session(), server.session());
+        let execution = endless(server, &other);
+        let ask = |execution: &str, named: &str| {
+            let path = format!("/internal/executions/{execution}/heartbeat");
+            let call = server.stranger("POST", &path).json(&json!({})).from(Ipv4Addr::new(127, 0, 2, 7));
+            call.key(&token(server, &session)).header("X-Session-Id", named).send()
+        };
+        let told = |execution: &str| {
+            let error = ask(execution, &session).error(404, "Internal.InvalidExecution").to_string();
+            let error: Value = serde_json::from_str(&error.replace(execution, "")).unwrap();
+            (error["description"].clone(), error["error_detail"].clone(), error["solution"].clone())
+        };
+        assert_eq!(told(&execution), told("exec_20261116_aaaaaaaa"));
+        // The token of the one does not speak for the other, whoever is named.
+        ask(&execution, &other).error(401, "Internal.Unauthorized");
+        ask(&execution, "nothing").error(401, "Internal.Unauthorized");
+        end(server, &other);
     }
 
     fn a_report_that_is_not_what_it_should_be_is_refused(server: &Server) {
