@@ -1,9 +1,11 @@
 //! Bringing reports to the control plane.
 //!
 //! One at a time, the newest first, and each until it is taken or refused. One that has to wait goes behind
-//! the others, and everything waits a little longer each time that nobody takes anything.
+//! the others, and everything waits a little longer each time that nobody takes anything. Where the control plane
+//! does not know us, it is not likely to for the next one: when it knew us for none of them, they wait long, and
+//! whoever ends does not wait for them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -29,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How long to wait where the control plane does not know us: a secret that was changed by mistake is changed back
-/// by hand, and until then everything is refused.
+/// How long to wait where the control plane does not know us, whatever we bring: a secret that was changed by mistake
+/// is changed back by hand, and until then everything is refused.
 const UNKNOWN: Duration = Duration::from_secs(60);
 
 /// Whoever brings them.
@@ -39,9 +41,11 @@ pub(crate) struct Courier {
     control_plane: Rc<ControlPlane>,
     spool: Arc<Spool>,
     pending: RefCell<VecDeque<ExecutionId>>,
+    /// How many the control plane took for a stranger's since it last took one for ours.
+    disowned: Cell<usize>,
     /// There is a new one.
     more: Notify,
-    /// One is gone.
+    /// One is gone, or will not be for long.
     fewer: Notify,
 }
 
@@ -86,6 +90,7 @@ impl Courier {
             control_plane,
             spool,
             pending: RefCell::new(pending.into()),
+            disowned: Cell::new(0),
             more: Notify::new(),
             fewer: Notify::new(),
         }
@@ -102,15 +107,20 @@ impl Courier {
         self.pending.borrow().len()
     }
 
-    /// Waits until there is none.
+    /// Waits until there is none, or none that the control plane would take from us.
     pub(crate) async fn idle(&self) {
         loop {
             let fewer = self.fewer.notified();
-            if self.pending() == 0 {
+            if self.is_disowned() {
                 return;
             }
             fewer.await;
         }
+    }
+
+    /// Was the control plane asked in vain for each that there is whether it knows us?
+    fn is_disowned(&self) -> bool {
+        self.disowned.get() >= self.pending()
     }
 
     /// Brings them, for ever.
@@ -125,13 +135,14 @@ impl Courier {
             match self.deliver(&id).await {
                 None => {
                     self.pending.borrow_mut().retain(|other| *other != id);
+                    self.disowned.set(0);
                     self.fewer.notify_waiters();
                     backoff = Backoff::default();
                 }
                 Some(undelivered) => {
                     let (reason, wait) = match undelivered {
                         Undelivered::Untaken(reason) => (reason, backoff.next()),
-                        Undelivered::Unknown(reason) => (reason, UNKNOWN),
+                        Undelivered::Unknown(reason) => (reason, self.disown()),
                     };
                     let message = format!("the result of {id} waits: {reason}");
                     let seconds = wait.as_secs_f64();
@@ -146,6 +157,17 @@ impl Courier {
                     }
                 }
             }
+        }
+    }
+
+    /// One more was taken for a stranger's: how long to wait before the next.
+    fn disown(&self) -> Duration {
+        self.disowned
+            .set((self.disowned.get() + 1).min(self.pending()));
+        self.fewer.notify_waiters();
+        match self.is_disowned() {
+            true => UNKNOWN,
+            false => Duration::ZERO,
         }
     }
 

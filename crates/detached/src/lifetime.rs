@@ -232,8 +232,9 @@ impl Life {
             self.executions.drain().await;
             self.courier.idle().await;
         };
-        if tokio::time::timeout_at(deadline, settle).await.is_err() {
-            let left = self.courier.pending() + self.executions.running();
+        let _ = tokio::time::timeout_at(deadline, settle).await;
+        let left = self.courier.pending() + self.executions.running();
+        if left > 0 {
             let message = format!("{left} results were not told; they are kept");
             journal::error(message, &[("session_id", &self.session)]);
         }

@@ -151,6 +151,60 @@ fn a_result_waits_where_the_token_is_not_known() {
 }
 
 #[test]
+fn those_for_which_the_token_is_not_known_do_not_hold_up_the_others() {
+    // A port that nobody listens on.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = listener.local_addr().unwrap();
+    drop(listener);
+    let mut executor = Options::told(nobody).start();
+    for number in 1..4 {
+        executor
+            .execute(&id(number), "shell", &format!("echo {number}"))
+            .json(202);
+        executor.until_spooled(&format!("{}.report", id(number)));
+    }
+    executor.kill();
+    let strange = [id(1), id(2)];
+    let control_plane = ControlPlane::answering(move |path, _| {
+        match strange.iter().any(|strange| path.contains(strange)) {
+            true => 401,
+            false => 201,
+        }
+    });
+    executor.options.control = control_plane.address;
+    executor.start();
+    // The others come first, and would wait for a minute each.
+    assert_eq!(control_plane.result(&id(3))["stdout"], "3\n");
+}
+
+#[test]
+fn a_sigterm_does_not_wait_for_who_does_not_know_the_token() {
+    let control_plane = ControlPlane::answering(|path, _| match path.ends_with("/result") {
+        true => 401,
+        false => 201,
+    });
+    let mut executor = Options::told(control_plane.address)
+        .with(&["--grace", "600"])
+        .start();
+    for number in 1..4 {
+        let code = format!("echo begun > begun{number}; sleep 611");
+        executor.execute(&id(number), "shell", &code).json(202);
+        executor.until_file(&format!("begun{number}"));
+    }
+    assert_eq!(executor.terminate().code(), Some(0), "{}", executor.log());
+    executor.until_said("3 results were not told; they are kept");
+    // Each was brought once.
+    for number in 1..4 {
+        let path = format!("/internal/executions/{}/result", id(number));
+        control_plane.until("result", |told| told.path == path);
+    }
+    assert_eq!(
+        control_plane.told().last().unwrap().what(),
+        "container_exited"
+    );
+}
+
+#[test]
 fn one_that_is_stuck_does_not_hold_up_the_others() {
     let stuck = id(1);
     let control_plane = ControlPlane::answering(move |path, _| match path.contains(&stuck) {
