@@ -19,6 +19,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::api::health::Checkups;
 use crate::authentication::Keys;
 use crate::data_directory;
 use crate::forwarding::peers;
@@ -273,6 +274,7 @@ async fn assemble(
         peers: peers(),
         tokens: Tokens::new(&internal),
         started: Instant::now(),
+        checkups: Checkups::default(),
     };
     Ok((app, key_file))
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use sandbox_control::Control;
 use sandbox_store::objects::SigningKey;
 
+use crate::api::health::Checkups;
 use crate::authentication::Keys;
 use crate::forwarding::Peers;
 use crate::internal::Tokens;
@@ -22,5 +23,6 @@ pub(crate) struct App {
     pub(crate) links: SigningKey,
     pub(crate) peers: Peers,
     pub(crate) tokens: Tokens,
+    pub(crate) checkups: Checkups,
     pub(crate) started: Instant,
 }

@@ -1,6 +1,8 @@
 //! How a server says that it is well, and that it is not.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::time::Instant;
+
 use sandbox_api_tests::{Options, Storage, eventually};
 use sandbox_test_servers::Database;
 use serde_json::{Value, json};
@@ -35,6 +37,34 @@ fn a_server_without_its_database_is_not_ready_until_it_is_back() {
     eventually("it is ready again", || {
         (ready().status == 200).then_some(())
     });
+    // What was said a moment ago is said for a second.
+    eventually("it is well again", || {
+        let health = server.stranger("GET", "/health").send();
+        (health.status == 200).then_some(())
+    });
     let health: Value = server.stranger("GET", "/health").send().json(200);
     assert_eq!(health["status"], "healthy");
+}
+
+#[test]
+fn the_parts_are_asked_for_everybody_together() {
+    let server = Options::on(Storage::SqliteAndFiles).start();
+    let asked = || {
+        let health = server.stranger("GET", "/health").send().json(200);
+        // No two measurements are the same.
+        health["components"].clone()
+    };
+    std::thread::scope(|scope| {
+        let begin = Instant::now();
+        let asking: Vec<_> = (0..50).map(|_| scope.spawn(asked)).collect();
+        let mut told: Vec<_> = asking
+            .into_iter()
+            .map(|asking| asking.join().unwrap().to_string())
+            .collect();
+        let seconds = begin.elapsed().as_secs();
+        told.sort();
+        told.dedup();
+        // Once for each second that began, however many ask.
+        assert!(told.len() as u64 <= seconds + 1, "{told:#?}");
+    });
 }

@@ -1,14 +1,18 @@
 //! How the server is.
+//!
+//! Everybody may ask, and each part is asked for all of them together: what one is told, the others are for a second.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use sandbox_control::chain;
+use sandbox_control::{Control, chain};
 use serde::Serialize;
+use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use crate::api::words::{ComponentStatusView, HealthStatusView};
@@ -17,6 +21,9 @@ use crate::state::App;
 
 /// How long a part may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// For how long what the parts answered is told to others.
+const TOLD: Duration = Duration::from_secs(1);
 
 /// How the server and its parts are.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,7 +41,7 @@ pub(crate) struct Health {
 }
 
 /// How a part is.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct Component {
     /// How it is.
     #[schema(value_type = ComponentStatusView)]
@@ -46,17 +53,54 @@ pub(crate) struct Component {
     error: Option<&'static str>,
 }
 
+/// What the parts answered last, and when. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Checkups(Arc<Mutex<Option<(Parts, Instant)>>>);
+
+/// How each part is.
+#[derive(Debug, Clone)]
+struct Parts {
+    database: Component,
+    objects: Component,
+    runtime: Component,
+}
+
+impl Checkups {
+    /// How the parts are, or were a moment ago. Who asks meanwhile waits for the same answer.
+    async fn parts(&self, control: &Control) -> Parts {
+        let mut last = self.0.lock().await;
+        if let Some((parts, since)) = &*last
+            && since.elapsed() < TOLD
+        {
+            return parts.clone();
+        }
+        let (database, objects, runtime) = tokio::join!(
+            component(control.records().ping()),
+            component(control.objects().ping()),
+            component(control.ping_runtime())
+        );
+        let parts = Parts {
+            database,
+            objects,
+            runtime,
+        };
+        *last = Some((parts.clone(), Instant::now()));
+        parts
+    }
+}
+
 /// Tells how the server and its parts are.
 ///
-/// Each part is asked, and has three seconds to answer.
+/// Each part is asked once a second at most, and has three seconds to answer.
 #[utoipa::path(get, path = "/health", tag = "health", operation_id = "get_health", security(()),
     responses((status = 200, body = Health, description = "Healthy or degraded"),
         (status = 503, body = Health, description = "Unhealthy: the database does not answer")))]
 pub(crate) async fn health(State(app): State<App>) -> Response {
-    let database = component(app.control.records().ping());
-    let objects = component(app.control.objects().ping());
-    let runtime = component(app.control.ping_runtime());
-    let (database, objects, runtime) = tokio::join!(database, objects, runtime);
+    let Parts {
+        database,
+        objects,
+        runtime,
+    } = app.checkups.parts(&app.control).await;
     let status = match (database.is_well(), objects.is_well() && runtime.is_well()) {
         (true, true) => "healthy",
         (true, false) => "degraded",
