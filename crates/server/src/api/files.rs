@@ -30,7 +30,7 @@ use crate::state::App;
 /// The largest file that is taken.
 const MOST_BYTES: u64 = sandbox_control::MOST_BYTES;
 
-/// From this size on a file comes from the object store.
+/// From this size on a file comes from the object store, unless it is larger than any that is taken.
 const LARGE: u64 = 10 << 20;
 
 /// The longest path in a form.
@@ -161,8 +161,9 @@ pub(crate) async fn upload(
 
 /// Downloads a file from a session's workspace.
 ///
-/// From 10 MB on it comes from the object store, by a link that is good for an hour: follow the redirect. While the
-/// session runs, and after its end for as long as the workspace is kept.
+/// From 10 to 100 MB it comes from the object store, by a link that is good for an hour: follow the redirect. What is
+/// larger comes directly, and so does what finds its place there taken by something that had its name before. While
+/// the session runs, and after its end for as long as the workspace is kept.
 #[utoipa::path(get, path = "/sessions/{session_id}/files/{*path}", tag = "files", operation_id = "download_file",
     security(("api_key" = ["read"])), params(FilePath, RangeHeader),
     responses(
@@ -171,7 +172,7 @@ pub(crate) async fn upload(
                 ("Accept-Ranges" = String, description = "`bytes`"))),
         (status = 206, content_type = "application/octet-stream", body = [u8], description = "The range asked for",
             headers(("Content-Range" = String, description = "Which bytes, of how many"))),
-        (status = 307, description = "It is large",
+        (status = 307, description = "It is large, and in the object store",
             headers(("Location" = String, description = "Where it is, for an hour, without a key"))),
         (status = 400, body = ErrorView, description = "The path does not stay in the workspace, or is no file"),
         (status = 404, body = ErrorView),
