@@ -165,6 +165,7 @@ pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), 
 
 /// What is to be said against these settings before anything is touched. [`serve`] says it, too.
 pub fn check(settings: &Settings) -> Result<(), ServeError> {
+    Records::check_url(&settings.database.0)?;
     let bind = settings.bind;
     if bind.ip().is_loopback() {
         return Ok(());

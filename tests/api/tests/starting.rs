@@ -179,6 +179,20 @@ fn a_check_refuses_what_a_start_would() {
         let told = String::from_utf8(checked.stdout).unwrap();
         assert!(told.contains("0.0.0.0:8000"), "{told}");
     }
+    for database in [
+        "postgres://ada@127.0.0.1:1/sandbox?sslmod=require",
+        "mysql://ada@127.0.0.1:1:2/sandbox",
+        "sqlite:records.db?mode=ro",
+    ] {
+        let start = |arguments: &[&str]| {
+            let mut command = server.command();
+            command.args(["--database", database]).args(arguments);
+            refusal(&command.output().unwrap())
+        };
+        let checked = start(&["--check"]);
+        assert!(checked.contains("error: "), "{checked}");
+        assert_eq!(checked, start(&[]));
+    }
     let checked = server.command().arg("--check").output().unwrap();
     assert!(checked.status.success(), "{}", refusal(&checked));
 }

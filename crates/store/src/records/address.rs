@@ -19,6 +19,16 @@ pub(super) struct Address<O> {
     pub connect: O,
 }
 
+/// Which database a URL names.
+pub(super) enum Place<'u> {
+    /// One that is gone with the process.
+    Memory,
+    /// A file's, with SQLite.
+    File(&'u str),
+    Postgres(Box<Address<PgConnectOptions>>),
+    MySql(Box<Address<MySqlConnectOptions>>),
+}
+
 /// What the drivers understand, for both and for each.
 const PARAMETERS: [&str; 7] = [
     "sslmode",
@@ -43,7 +53,33 @@ const POSTGRES: [&str; 10] = [
 ];
 const MYSQL: [&str; 3] = ["sslca", "ssl-ca", "socket"];
 
-pub(super) fn postgres(url: &str) -> Result<Address<PgConnectOptions>, StoreError> {
+/// Reads a URL, and touches nothing.
+pub(super) fn place(url: &str) -> Result<Place<'_>, StoreError> {
+    let none = StoreError::BadUrl("that is no database's URL");
+    let (scheme, rest) = url.split_once(':').ok_or(none.clone())?;
+    match scheme {
+        "sqlite" => sqlite(rest),
+        // Without the slashes a parser takes anything for a database's name, a password too.
+        "postgres" | "postgresql" if rest.starts_with("//") => {
+            Ok(Place::Postgres(Box::new(postgres(url)?)))
+        }
+        "mysql" | "mariadb" if rest.starts_with("//") => Ok(Place::MySql(Box::new(mysql(url)?))),
+        _ => Err(none),
+    }
+}
+
+fn sqlite(rest: &str) -> Result<Place<'_>, StoreError> {
+    match rest.strip_prefix("//").unwrap_or(rest) {
+        "" => Err(StoreError::BadUrl("the database URL names no file")),
+        ":memory:" => Ok(Place::Memory),
+        path if path.contains('?') => Err(StoreError::BadUrl(
+            "a sqlite: URL is followed by a path, and takes no parameters",
+        )),
+        path => Ok(Place::File(path)),
+    }
+}
+
+fn postgres(url: &str) -> Result<Address<PgConnectOptions>, StoreError> {
     check_parameters(url, &POSTGRES)?;
     let connect = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::BadUrl("that is no PostgreSQL URL"))?
@@ -60,7 +96,7 @@ pub(super) fn postgres(url: &str) -> Result<Address<PgConnectOptions>, StoreErro
     })
 }
 
-pub(super) fn mysql(url: &str) -> Result<Address<MySqlConnectOptions>, StoreError> {
+fn mysql(url: &str) -> Result<Address<MySqlConnectOptions>, StoreError> {
     check_parameters(url, &MYSQL)?;
     let connect = MySqlConnectOptions::from_str(url)
         .map_err(|_| StoreError::BadUrl("that is no MySQL URL"))?

@@ -9,9 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sea_orm::sqlx::mysql::MySqlPoolOptions;
+use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sea_orm::sqlx::pool::PoolOptions;
-use sea_orm::sqlx::postgres::PgPoolOptions;
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sea_orm::sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sea_orm::sqlx::{self, ConnectOptions, Connection, Executor};
 use sea_orm::{
@@ -19,7 +19,7 @@ use sea_orm::{
     SqlxSqliteConnector,
 };
 
-use super::address::{self, Address};
+use super::address::{self, Address, Place};
 use super::error::{Cause, Fault, StoreError};
 
 /// How many connections there may be, and for how long.
@@ -71,14 +71,11 @@ pub(super) struct Database {
 
 impl Database {
     pub(super) async fn open(url: &str, pool: &Pool) -> Result<Database, StoreError> {
-        let none = StoreError::BadUrl("that is no database's URL");
-        let (scheme, rest) = url.split_once(':').ok_or(none.clone())?;
-        match scheme {
-            "sqlite" => sqlite(rest, pool).await,
-            // Without the slashes a parser takes anything for a database's name, a password too.
-            "postgres" | "postgresql" if rest.starts_with("//") => postgres(url, pool).await,
-            "mysql" | "mariadb" if rest.starts_with("//") => mysql(url, pool).await,
-            _ => Err(none),
+        match address::place(url)? {
+            Place::Memory => sqlite_in_memory(pool).await,
+            Place::File(path) => sqlite(path, pool).await,
+            Place::Postgres(address) => postgres(*address, pool).await,
+            Place::MySql(address) => mysql(*address, pool).await,
         }
     }
 }
@@ -105,25 +102,14 @@ fn server_options<D: sqlx::Database>(pool: &Pool) -> PoolOptions<D> {
     })
 }
 
-async fn sqlite(rest: &str, pool: &Pool) -> Result<Database, StoreError> {
-    let rest = rest.strip_prefix("//").unwrap_or(rest);
-    if rest.is_empty() {
-        return Err(StoreError::BadUrl("the database URL names no file"));
-    }
-    if rest == ":memory:" {
-        return sqlite_in_memory(pool).await;
-    }
-    if rest.contains('?') {
-        let problem = "a sqlite: URL is followed by a path, and takes no parameters";
-        return Err(StoreError::BadUrl(problem));
-    }
-    let name = format!("sqlite:{rest}");
-    make_file(Path::new(rest)).map_err(|error| StoreError::File {
+async fn sqlite(path: &str, pool: &Pool) -> Result<Database, StoreError> {
+    let name = format!("sqlite:{path}");
+    make_file(Path::new(path)).map_err(|error| StoreError::File {
         database: name.clone(),
         source: Cause::new(error),
     })?;
     let connect = sqlite_options()
-        .filename(rest)
+        .filename(path)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal);
     let failed = |error| unopened(error, &name);
@@ -193,8 +179,10 @@ fn sqlite_options() -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-async fn postgres(url: &str, pool: &Pool) -> Result<Database, StoreError> {
-    let Address { name, connect } = address::postgres(url)?;
+async fn postgres(
+    Address { name, connect }: Address<PgConnectOptions>,
+    pool: &Pool,
+) -> Result<Database, StoreError> {
     see_it_answer(&connect, &name, pool).await?;
     let options: PgPoolOptions = server_options(pool);
     let connection = options.connect_lazy_with(connect);
@@ -206,8 +194,10 @@ async fn postgres(url: &str, pool: &Pool) -> Result<Database, StoreError> {
     })
 }
 
-async fn mysql(url: &str, pool: &Pool) -> Result<Database, StoreError> {
-    let Address { name, connect } = address::mysql(url)?;
+async fn mysql(
+    Address { name, connect }: Address<MySqlConnectOptions>,
+    pool: &Pool,
+) -> Result<Database, StoreError> {
     see_it_answer(&connect, &name, pool).await?;
     let options: MySqlPoolOptions = server_options(pool);
     let connection = options

@@ -102,6 +102,11 @@ impl Records {
         Ok(records)
     }
 
+    /// Is this the URL of a database? Nobody is asked whether it is there.
+    pub fn check_url(url: &str) -> Result<(), StoreError> {
+        address::place(url).map(drop)
+    }
+
     /// Does the database answer?
     pub async fn ping(&self) -> Result<(), StoreError> {
         let answer = self.database.reader.ping().await;
