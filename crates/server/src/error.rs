@@ -160,6 +160,8 @@ impl ApiError {
     /// The same, as executors are told of it.
     pub(crate) fn inward(mut self) -> ApiError {
         self.code = match self.code {
+            "Sandbox.NotFound" => "Internal.NotFound",
+            "Sandbox.MethodNotAllowed" => "Internal.MethodNotAllowed",
             "Sandbox.InvalidParameter" => "Internal.InvalidParameter",
             "Sandbox.PayloadTooLarge" => "Internal.PayloadTooLarge",
             "Sandbox.TooManyRequests" => "Internal.TooManyRequests",

@@ -9,7 +9,10 @@ mod sessions;
 mod speaker;
 mod token;
 
+use std::net::IpAddr;
+
 use axum::Router;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
@@ -18,6 +21,7 @@ use sandbox_control::{ControlError, Kind, News};
 use serde::Serialize;
 
 use crate::error::ApiError;
+use crate::rate::address;
 use crate::state::App;
 
 pub(crate) use token::Tokens;
@@ -49,7 +53,29 @@ pub(crate) fn router() -> Router<App> {
             "/executions/{execution_id}/result",
             post(executions::result),
         )
-        .route_layer(map_response(inward))
+        .fallback(nothing)
+        .method_not_allowed_fallback(otherwise)
+        .layer(map_response(inward))
+}
+
+/// There is nothing at this path.
+async fn nothing(State(app): State<App>, request: Request) -> ApiError {
+    let error = ApiError::of_status(StatusCode::NOT_FOUND);
+    stranger(&app, address(&request), error)
+}
+
+/// This path does not take that method.
+async fn otherwise(State(app): State<App>, request: Request) -> ApiError {
+    let error = ApiError::of_status(StatusCode::METHOD_NOT_ALLOWED);
+    stranger(&app, address(&request), error)
+}
+
+/// What somebody hears who is no executor, unless they ask too often.
+fn stranger(app: &App, address: IpAddr, error: ApiError) -> ApiError {
+    match app.rates.strangers.take(address) {
+        Ok(()) => error,
+        Err(wait) => ApiError::too_many(wait),
+    }
 }
 
 /// An error as executors are told of it, whoever found it.

@@ -232,6 +232,21 @@ on_every_storage! {
         end(server, &session);
     }
 
+    fn what_is_not_there_is_told_as_everything_here(server: &Server) {
+        let here = Ipv4Addr::new(127, 0, 2, 8);
+        let ask = |method: &str, path: &str| server.stranger(method, path).from(here).send();
+        for path in ["/internal", "/internal/nothing", "/internal/sessions/a/b/c"] {
+            ask("POST", path).error(404, "Internal.NotFound");
+        }
+        let answer = ask("GET", "/internal/executions/exec_20261116_aaaaaaaa/result");
+        assert_eq!(answer.header("allow"), Some("POST"));
+        answer.error(405, "Internal.MethodNotAllowed");
+        // And no more often than strangers may ask.
+        let refused = (0..1000).map(|_| ask("POST", "/internal/nothing"));
+        let refused = refused.into_iter().find(|answer| answer.status == 429).unwrap();
+        refused.error(429, "Internal.TooManyRequests");
+    }
+
     fn a_sessions_token_is_no_key(server: &Server) {
         let session = server.session();
         let call = server.stranger("GET", &format!("/api/v1/sessions/{session}")).from(Ipv4Addr::new(127, 0, 2, 5));

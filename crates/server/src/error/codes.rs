@@ -1,7 +1,7 @@
 //! Every code that an error can have, for those who tell people of them.
 
 /// Every code, as clients see it in `error_code`: of an error, or of an execution's result.
-pub const ERROR_CODES: [&str; 30] = [
+pub const ERROR_CODES: [&str; 32] = [
     "Sandbox.InvalidParameter",
     "Sandbox.PayloadTooLarge",
     "Sandbox.Unauthorized",
@@ -26,6 +26,8 @@ pub const ERROR_CODES: [&str; 30] = [
     "Internal.InvalidSession",
     "Internal.InvalidExecution",
     "Internal.StateConflict",
+    "Internal.NotFound",
+    "Internal.MethodNotAllowed",
     "Internal.InvalidParameter",
     "Internal.PayloadTooLarge",
     "Internal.TooManyRequests",

@@ -18,7 +18,7 @@ use sandbox_model::report::SESSION_HEADER;
 use sandbox_model::{ExecutionId, SessionId};
 
 use super::token::Token;
-use super::{refused, unauthorized};
+use super::{refused, stranger, unauthorized};
 use crate::error::ApiError;
 use crate::rate::address_in;
 use crate::state::App;
@@ -74,14 +74,14 @@ impl<T: Told> FromRequestParts<App> for Speaker<T> {
         let params = RawPathParams::from_request_parts(parts, app).await.ok();
         let id = params.and_then(|params| params.iter().next()?.1.parse::<T>().ok());
         let (Some(id), Some(token)) = (id, Token::of(&parts.headers)) else {
-            return Err(stranger(app, address));
+            return Err(stranger(app, address, unauthorized()));
         };
         let Some(session) = id.named(&parts.headers) else {
             look_up(app, address, &id, &token).await?;
             return Ok(Speaker(id));
         };
         if !app.tokens.fit(&token, &session) {
-            return Err(stranger(app, address));
+            return Err(stranger(app, address, unauthorized()));
         }
         // Another session's is to this one as one that is not there.
         match id.session(&app.control).await? == Some(session) {
@@ -108,13 +108,5 @@ async fn look_up<T: Told>(
     match fits? {
         true => Ok(()),
         false => Err(unauthorized()),
-    }
-}
-
-/// What somebody hears who may not report.
-fn stranger(app: &App, address: IpAddr) -> ApiError {
-    match app.rates.strangers.take(address) {
-        Ok(()) => unauthorized(),
-        Err(wait) => ApiError::too_many(wait),
     }
 }
