@@ -7,6 +7,9 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use sandbox_executor::Request as Execution;
 use sandbox_model::execution::Language;
+use sandbox_model::request::{
+    MOST_CODE_BYTES, MOST_EVENT_BYTES, MOST_EVENT_DEPTH, TIMEOUTS, depth,
+};
 use sandbox_model::{ExecutionId, RequestId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,14 +23,6 @@ const LONGEST: usize = 4 << 20;
 
 /// How long such a body may take to come.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-const MOST_CODE_BYTES: usize = 100 << 10;
-const MOST_EVENT_BYTES: usize = 1 << 20;
-const MOST_SECONDS: u32 = 3600;
-
-/// How deep an event may be nested. Whoever reads it on the other side of the line refuses a message of 128 levels,
-/// of which some are around the event.
-const DEEPEST: usize = 100;
 
 /// What is asked for by `POST /execute`.
 #[derive(Debug, Deserialize)]
@@ -106,14 +101,16 @@ fn parse(bytes: &[u8]) -> Result<Execution, Refused> {
             "event: is larger than {MOST_EVENT_BYTES} bytes"
         )));
     }
-    if depth(&event) > DEEPEST {
+    if depth(&event) > MOST_EVENT_DEPTH {
         return Err(Refused::invalid(format!(
-            "event: is nested more than {DEEPEST} levels deep"
+            "event: is nested more than {MOST_EVENT_DEPTH} levels deep"
         )));
     }
-    if !(1..=MOST_SECONDS).contains(&timeout) {
+    if !TIMEOUTS.contains(&timeout) {
         return Err(Refused::invalid(format!(
-            "timeout: is not between 1 and {MOST_SECONDS}"
+            "timeout: is not between {} and {}",
+            TIMEOUTS.start(),
+            TIMEOUTS.end()
         )));
     }
     Ok(Execution {
@@ -124,16 +121,6 @@ fn parse(bytes: &[u8]) -> Result<Execution, Refused> {
         timeout_seconds: timeout,
         stream: false,
     })
-}
-
-/// How many levels of arrays and objects there are. Those that could be read are few.
-fn depth(value: &Value) -> usize {
-    let deepest = match value {
-        Value::Array(items) => items.iter().map(depth).max(),
-        Value::Object(fields) => fields.values().map(depth).max(),
-        _ => return 0,
-    };
-    1 + deepest.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -184,9 +171,7 @@ mod tests {
             });
             parse(&body(json!({ "event": deep })))
         };
-        assert!(nested(DEEPEST).is_ok());
-        assert!(nested(DEEPEST + 1).is_err() && nested(126).is_err());
-        assert_eq!(depth(&json!([])), 1);
-        assert_eq!(depth(&json!("x")), 0);
+        assert!(nested(MOST_EVENT_DEPTH).is_ok());
+        assert!(nested(MOST_EVENT_DEPTH + 1).is_err() && nested(126).is_err());
     }
 }

@@ -23,6 +23,7 @@ pub mod node;
 pub mod path;
 pub mod pool;
 pub mod report;
+pub mod request;
 pub mod resources;
 pub mod runtime;
 pub mod secrecy;

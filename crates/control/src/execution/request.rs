@@ -1,18 +1,12 @@
 //! What may be asked for: code, and its bounds.
 
 use sandbox_model::Language;
+use sandbox_model::request::{
+    MOST_CODE_BYTES, MOST_EVENT_BYTES, MOST_EVENT_DEPTH, TIMEOUTS, depth,
+};
 use serde_json::Value;
 
 use crate::error::ControlError;
-
-/// How long an execution may take, in seconds.
-const TIMEOUTS: std::ops::RangeInclusive<u32> = 1..=3600;
-
-const MOST_CODE_BYTES: usize = 100 << 10;
-const MOST_EVENT_BYTES: usize = 1 << 20;
-
-/// How deep an event may be nested. Whoever reads it on its way takes 127 levels, of which a few are around it.
-const MOST_EVENT_DEPTH: usize = 100;
 
 /// Code to be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +48,7 @@ impl NewExecution {
                 "upload it as a file",
             ));
         }
-        if is_deeper(&self.event, MOST_EVENT_DEPTH) {
+        if depth(&self.event) > MOST_EVENT_DEPTH {
             let problem = format!("is nested deeper than {MOST_EVENT_DEPTH} levels");
             return Err(ControlError::invalid(
                 "event",
@@ -75,15 +69,5 @@ impl NewExecution {
             ));
         }
         Ok(())
-    }
-}
-
-/// Are there more than so many arrays and objects in each other?
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    let is_inside = |inner| is_deeper(inner, levels - 1);
-    match value {
-        Value::Array(items) => levels == 0 || items.iter().any(is_inside),
-        Value::Object(entries) => levels == 0 || entries.values().any(is_inside),
-        _ => false,
     }
 }
