@@ -1,13 +1,14 @@
 //! The directory that a server keeps everything in: made where it is missing, and ours alone.
 //!
-//! One that was there keeps its mode: it may be somebody's home, or everybody's `/tmp`. Where that does not
-//! do for the user whom sessions belong to, we say so, and leave it to whoever owns it.
+//! One that was there keeps its mode. Where that does not do, for us or for the user whom sessions belong to, we
+//! say so, and leave it to whoever owns it: somebody who can write there could put a key of theirs where ours is
+//! looked for.
 
 use std::ffi::{CStr, CString};
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
@@ -27,6 +28,9 @@ pub(crate) fn take(data: &Path, user: Option<Ids>) -> Result<File, ServeError> {
         source,
     };
     make(data).map_err(unusable)?;
+    if is_open(data).map_err(unusable)? {
+        return Err(ServeError::Open(data.to_owned()));
+    }
     if let Some(user) = user
         && let Some(path) = obstacle(data, user).map_err(unusable)?
     {
@@ -54,6 +58,18 @@ fn make(data: &Path) -> io::Result<()> {
         Err(_) if data.is_dir() => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Can anybody write there who is neither us nor root?
+fn is_open(data: &Path) -> io::Result<bool> {
+    let found = data.metadata()?;
+    let is_ours = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    let is_our_group = [0, rustix::process::getegid().as_raw()].contains(&found.gid());
+    let writable = match is_our_group {
+        true => 0o002,
+        false => 0o022,
+    };
+    Ok(!is_ours || found.mode() & writable != 0)
 }
 
 /// The first directory on the way to `data`, itself included, that `user` does not get through.
@@ -134,7 +150,7 @@ mod tests {
         let data = base.path().join("data");
         std::fs::create_dir(&data).unwrap();
         std::fs::write(data.join("lock"), "of somebody else").unwrap();
-        for (kept, user) in [(0o700, None), (0o1777, Some(SOMEBODY)), (0o711, None)] {
+        for (kept, user) in [(0o700, None), (0o755, Some(SOMEBODY)), (0o711, None)] {
             set_mode(&data, kept);
             let _lock = take(&data, user).unwrap();
             assert_eq!(mode(&data), kept);
@@ -160,6 +176,31 @@ mod tests {
             set_mode(closed, 0o711);
         }
         take(&data, Some(SOMEBODY)).unwrap();
+    }
+
+    #[test]
+    fn one_that_others_can_write_to_is_refused_and_left_alone() {
+        let base = base();
+        let data = base.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let refuse = || {
+            let refused = take(&data, None).unwrap_err();
+            assert!(matches!(refused, ServeError::Open(_)), "{refused}");
+            assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
+        };
+        for open in [0o1777, 0o757] {
+            set_mode(&data, open);
+            refuse();
+            assert_eq!(mode(&data), open);
+        }
+        set_mode(&data, 0o775);
+        std::os::unix::fs::chown(&data, None, Some(SOMEBODY.group)).unwrap();
+        refuse();
+        set_mode(&data, 0o755);
+        std::os::unix::fs::chown(&data, Some(SOMEBODY.user), None).unwrap();
+        refuse();
+        std::os::unix::fs::chown(&data, Some(0), None).unwrap();
+        take(&data, None).unwrap();
     }
 
     #[test]

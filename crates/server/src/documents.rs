@@ -49,6 +49,7 @@ fn problems() -> Vec<ServeError> {
             path: data(),
             user: 59_999,
         },
+        ServeError::Open(data()),
         ServeError::Bind {
             address: address("127.0.0.1:8000"),
             source: io::ErrorKind::AddrInUse.into(),
@@ -103,6 +104,7 @@ fn kind(error: &ServeError) -> Option<usize> {
         ServeError::Run(_) => 8,
         ServeError::Closed { .. } => 10,
         ServeError::Guessable(_) => 11,
+        ServeError::Open(_) => 12,
         ServeError::Control(_) => return None,
     })
 }
@@ -111,7 +113,7 @@ fn kind(error: &ServeError) -> Option<usize> {
 fn every_reason_not_to_run_is_told_with_its_way_out() {
     let page = document("docs/troubleshooting.md");
     let kinds: BTreeSet<usize> = problems().iter().filter_map(kind).collect();
-    assert!(kinds.into_iter().eq(0..12));
+    assert!(kinds.into_iter().eq(0..13));
     for problem in problems() {
         let said = format!("error: {problem}\n");
         assert!(

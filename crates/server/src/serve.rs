@@ -54,6 +54,9 @@ pub enum ServeError {
         /// To whom.
         user: u32,
     },
+    /// What is in it could be somebody else's.
+    #[error("others can change what is in the data directory {}", .0.display())]
+    Open(PathBuf),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -111,6 +114,12 @@ impl Failure for ServeError {
                 let path = path.display();
                 return Some(format!(
                     "choose another directory with --data, or open this one with chmod o+x {path}"
+                ));
+            }
+            ServeError::Open(path) => {
+                let path = path.display();
+                return Some(format!(
+                    "choose a directory that is yours with --data, or make this one so: chmod go-w {path}"
                 ));
             }
             ServeError::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
