@@ -151,7 +151,8 @@ impl Control {
     }
 
     /// A link by which anybody can read a file for an hour; the file is copied into the object store for it. None
-    /// where that has something else in its place: what was copied when other things had these names.
+    /// where that has something else in its place, what was copied when other things had these names, and where
+    /// the file grows meanwhile.
     pub async fn link_file(
         &self,
         id: &SessionId,
@@ -164,9 +165,9 @@ impl Control {
         let objects = &self.shared.objects;
         let file = opened.file.try_clone();
         let file = file.map_err(|error| ControlError::failed("hand out the file", error))?;
-        match objects.put_copy(&key, file).await {
+        match objects.put_copy(&key, file, opened.size).await {
             Ok(_) => {}
-            Err(ObjectsError::InTheWay { .. }) => return Ok(None),
+            Err(ObjectsError::InTheWay { .. } | ObjectsError::TooLarge { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
         // What was put while everything was removed would stay for ever.

@@ -115,11 +115,17 @@ impl Objects {
     /// Puts a copy of `file`, from where it stands to its end, in the place of what stood there: for what
     /// is in another place still and could be copied again. It appears whole or not at all, and a store of
     /// files writes it out to the disk only after this has returned: nobody waits for that, and a power
-    /// cut a moment later may take it. Gives the size.
-    pub async fn put_copy(&self, key: &ObjectKey, file: OwnedFd) -> Result<u64, ObjectsError> {
+    /// cut a moment later may take it. Nothing of it stays when there are more than `most_bytes`: whoever
+    /// writes to it may never end. Gives the size.
+    pub async fn put_copy(
+        &self,
+        key: &ObjectKey,
+        file: OwnedFd,
+        most_bytes: u64,
+    ) -> Result<u64, ObjectsError> {
         match &self.0 {
-            Kind::Files(files) => files.put_copy(key, file).await,
-            Kind::S3(_) => self.put_stream(key, content_of(file), u64::MAX).await,
+            Kind::Files(files) => files.put_copy(key, file, most_bytes).await,
+            Kind::S3(_) => self.put_stream(key, content_of(file), most_bytes).await,
         }
     }
 

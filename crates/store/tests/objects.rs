@@ -56,12 +56,26 @@ on_both! {
             let path = directory.path().join("file");
             std::fs::write(&path, pattern(0, size)).unwrap();
             let (key, file) = (key("dir/copy"), std::fs::File::open(&path).unwrap());
-            let put = store.objects.put_copy(&key, file.into()).await;
+            let put = store.objects.put_copy(&key, file.into(), size as u64).await;
             assert_eq!(put.unwrap(), size as u64);
             // The file may change or go: the object stays what it was.
             std::fs::write(&path, "something else").unwrap();
             let content = read(&store.objects, &key, ByteRange::All).await.unwrap();
             assert!(content == pattern(0, size), "{size}");
+        }
+        store.nothing_is_unfinished();
+    }
+
+    async fn of_a_file_that_grows_nothing_is_copied(store) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, pattern(0, 70 * MIB)).unwrap();
+        for most in [0, 69 * MIB] {
+            let (key, file) = (key("dir/grown"), std::fs::File::open(&path).unwrap());
+            let put = store.objects.put_copy(&key, file.into(), most as u64).await;
+            assert!(matches!(put, Err(ObjectsError::TooLarge { .. })), "{put:?}");
+            let found = store.objects.head(&key).await;
+            assert!(matches!(found, Err(ObjectsError::NotFound { .. })), "{found:?}");
         }
         store.nothing_is_unfinished();
     }

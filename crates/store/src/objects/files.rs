@@ -99,6 +99,7 @@ impl Files {
         &self,
         key: &ObjectKey,
         file: OwnedFd,
+        most_bytes: u64,
     ) -> Result<u64, ObjectsError> {
         let unavailable = |error| self.unavailable(&format!("put object {key}"), error);
         let incoming = self.with(Incoming::new).await;
@@ -113,6 +114,10 @@ impl Files {
             };
             (incoming, file, copied) = blocking(part).await.map_err(unavailable)?;
             size += copied;
+            if size > most_bytes {
+                let key = key.clone();
+                return Err(ObjectsError::TooLarge { key, most_bytes });
+            }
             if copied < COPIED {
                 break;
             }
