@@ -153,12 +153,19 @@ mod tests {
             session(1, "running", "NULL"),
             session(2, "timeout", "9"),
             session(3, "failed", "NULL"),
+            session(4, "completed", "5"),
         ];
         let sessions = sessions.iter().map(String::as_str);
         let rest = EXECUTIONS.into_iter().chain([RESULT]);
         for sql in [TEMPLATE].into_iter().chain(sessions).chain(rest) {
             early.writer.execute_unprepared(sql).await.unwrap();
         }
+
+        // One whose workspace is gone, as the second release leaves it.
+        Migrations::up(&early.writer, Some(1)).await.unwrap();
+        let cleaned = "UPDATE sessions SET workspace_removed_at = 6, unclean_since = NULL
+            WHERE id = 'sess_0000000000000004'";
+        early.writer.execute_unprepared(cleaned).await.unwrap();
 
         let records = Records::open(url, &Pool::default()).await.unwrap();
         check(&records).await;
@@ -174,18 +181,30 @@ mod tests {
     async fn check(records: &Records) {
         let id = |number: u64| -> SessionId { format!("sess_{number:016}").parse().unwrap() };
         let at = |micros| jiff::Timestamp::from_microsecond(micros).unwrap();
-        let ended = [(3, 7), (2, 9)].map(|(session, time)| Ended {
+        let ended = |(session, time)| Ended {
             id: id(session),
             at: at(time),
-        });
+        };
         let node = "node-1".parse().unwrap();
         let unclean = records.sessions_to_clean(at(99), &node, None, 9).await;
-        assert_eq!(unclean.unwrap(), ended);
+        assert_eq!(unclean.unwrap(), [(3, 7), (2, 9)].map(ended));
         let over = records.sessions_ended_before(at(99), None, 9).await;
-        assert_eq!(over.unwrap(), ended);
+        assert_eq!(over.unwrap(), [(4, 5), (3, 7), (2, 9)].map(ended));
         let live = records.session(&id(1)).await.unwrap().unwrap();
         assert_eq!(live.value.workspace_removed_at, None);
         assert_eq!(live.value.image.as_deref(), Some("i"));
+        // A copy can be made of one that is over, until its workspace is gone.
+        let image = async |number| {
+            records
+                .session(&id(number))
+                .await
+                .unwrap()
+                .unwrap()
+                .value
+                .image
+        };
+        assert_eq!(image(2).await.as_deref(), Some("i"));
+        assert_eq!(image(4).await, None);
         let counts = records.live_session_counts().await.unwrap();
         assert_eq!(counts[&SessionStatus::Running], 1);
         assert_eq!(counts.values().sum::<u64>(), 1);

@@ -36,6 +36,8 @@ const IMAGE: Addition = Addition {
     indexes: &[],
 };
 
-/// What they would have been raised from until now. Can be run again.
+/// What they would have been raised from until now. Those that are over need it for copies of them, as long as they
+/// have a workspace. Can be run again.
 const FILL: &str = "UPDATE sessions SET image =
-    (SELECT image FROM templates WHERE templates.id = sessions.template_id) WHERE image IS NULL";
+    (SELECT image FROM templates WHERE templates.id = sessions.template_id)
+    WHERE image IS NULL AND workspace_removed_at IS NULL";
