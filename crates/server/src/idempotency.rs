@@ -132,7 +132,8 @@ where
     match named.known(turn.as_ref(), caller, &found).await? {
         Known::New(caller) => named.attempt(&found, body(caller)).await,
         Known::Done(value) => Ok(value),
-        Known::Answered { .. } => Err(ApiError::internal()),
+        // None is kept here, so it was not this request's.
+        Known::Answered { .. } => Err(used_otherwise()),
     }
 }
 
@@ -183,10 +184,7 @@ impl<'r> Named<'r> {
                     return Ok(Known::New(caller));
                 }
                 Remembered::Replay { status, body } => return Ok(Known::Answered { status, body }),
-                Remembered::Mismatch => {
-                    let problem = "this Idempotency-Key was used for another request";
-                    return Err(ControlError::conflict(problem, "use another key").into());
-                }
+                Remembered::Mismatch => return Err(used_otherwise()),
                 Remembered::InProgress(doing) => doing,
             };
             if turn.is_none() {
@@ -262,6 +260,11 @@ impl<'r> Named<'r> {
         }
         Ok(())
     }
+}
+
+fn used_otherwise() -> ApiError {
+    let problem = "this Idempotency-Key was used for another request";
+    ControlError::conflict(problem, "use another key").into()
 }
 
 fn underway() -> ApiError {
