@@ -199,7 +199,7 @@ fn a_check_refuses_what_a_start_would() {
 
 #[test]
 fn a_data_directory_that_was_there_keeps_its_mode() {
-    for (user, kept) in [(User::Root, 0o1777), (User::Tester, 0o700)] {
+    for (user, kept) in [(User::Root, 0o755), (User::Tester, 0o700)] {
         let mut server = Options::on(Storage::SqliteAndFiles).by(user).start();
         server.stop();
         set_mode(&server.data(), kept);
@@ -208,6 +208,24 @@ fn a_data_directory_that_was_there_keeps_its_mode() {
         let session = server.session();
         assert_eq!(server.shell(&session, "echo there"), "there");
     }
+}
+
+#[test]
+fn a_data_directory_that_others_can_write_to_is_refused_and_stays_as_it_is() {
+    let mut server = server();
+    server.stop();
+    let data = server.data();
+    let before = mode(&data);
+    set_mode(&data, 0o1777);
+    let expected = format!(
+        "error: others can change what is in the data directory {0}\n\
+         hint: choose a directory that is yours with --data, or make this one so: chmod go-w {0}\n",
+        data.display()
+    );
+    assert_eq!(refusal(&server.command().output().unwrap()), expected);
+    assert_eq!(mode(&data), 0o1777);
+    set_mode(&data, before);
+    server.start();
 }
 
 #[test]
