@@ -19,6 +19,12 @@ pub fn allow_all() -> Rlimit {
     usual
 }
 
+/// How many this process may have now.
+pub fn allowed() -> u64 {
+    let allowed = getrlimit(Resource::Nofile).current;
+    allowed.unwrap_or(u64::MAX)
+}
+
 /// Allows this process, and what it starts from now on, what was allowed before.
 pub(crate) fn allow(usual: Rlimit) -> std::io::Result<()> {
     Ok(setrlimit(Resource::Nofile, usual)?)

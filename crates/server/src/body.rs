@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 use crate::exact::{Exact, in_words};
+use crate::pace::{Paced, REQUEST, TooSlow};
 
 /// The longest body of most requests: an event of a megabyte, code, and what JSON adds to them.
 const LONGEST: usize = 4 << 20;
@@ -51,7 +52,7 @@ pub(crate) async fn read(body: axum::body::Body) -> Result<bytes::Bytes, ApiErro
 }
 
 async fn read_most(body: axum::body::Body, most: usize) -> Result<bytes::Bytes, ApiError> {
-    let limited = Limited::new(body, most);
+    let limited = Limited::new(Paced::new(body, REQUEST), most);
     match limited.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(ApiError::new(
@@ -61,7 +62,8 @@ async fn read_most(body: axum::body::Body, most: usize) -> Result<bytes::Bytes, 
             format!("its body is larger than {most} bytes"),
             "upload large data as a file",
         )),
-        Err(_) => Err(ApiError::invalid("the body ended early", "send it again")),
+        Err(error) => Err(TooSlow::refusal(&*error)
+            .unwrap_or_else(|| ApiError::invalid("the body ended early", "send it again"))),
     }
 }
 

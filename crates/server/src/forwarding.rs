@@ -34,6 +34,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// How long a server may take to be reached: one whose machine is gone does not even refuse.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long a connection to one is kept on which nothing is asked: for less than the other one keeps it.
+const IDLE: Duration = Duration::from_secs(20);
+
 /// Speaks to other servers.
 pub(crate) type Peers = Client<HttpConnector, Body>;
 
@@ -41,7 +44,9 @@ pub(crate) type Peers = Client<HttpConnector, Body>;
 pub(crate) fn peers() -> Peers {
     let mut connector = HttpConnector::new();
     connector.set_connect_timeout(Some(PATIENCE));
-    Client::builder(TokioExecutor::new()).build(connector)
+    Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE)
+        .build(connector)
 }
 
 /// Passes a request on if its session is elsewhere.

@@ -8,6 +8,7 @@
 mod api;
 mod authentication;
 mod body;
+mod connections;
 mod cors;
 mod data_directory;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod internal;
 mod logging;
 mod measuring;
 mod openapi;
+mod pace;
 mod paging;
 mod perseverance;
 mod preview;

@@ -21,6 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::api::health::Checkups;
 use crate::authentication::Keys;
+use crate::connections;
 use crate::data_directory;
 use crate::forwarding::peers;
 use crate::internal::Tokens;
@@ -207,16 +208,16 @@ async fn run(
     let (last_requests, last_executions, impatience) = (ending(1), ending(1), ending(2));
     listening(&Served { address, key_file });
     tracing::info!(%address, "listening on {address}");
-    let service =
-        router(app, &settings.allowed_origins).into_make_service_with_connect_info::<SocketAddr>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(last_requests);
+    let router = router(app, &settings.allowed_origins);
+    let most = connections::most(settings.max_connections);
+    let served = connections::serve(listener, router, most, last_requests);
     let hurried = control.clone();
     tokio::spawn(async move {
         impatience.await;
         hurried.hurry();
     });
     let outcome = tokio::select! {
-        outcome = served => outcome.map_err(ServeError::Run),
+        () = served => Ok(()),
         () = async {
             last_executions.await;
             control.drain().await;

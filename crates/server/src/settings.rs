@@ -34,6 +34,8 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     /// How many requests a second a key may make.
     pub requests_per_second: u32,
+    /// How many connections it has at a time, where it may have as many descriptors.
+    pub max_connections: usize,
     /// How much is logged, such as `info`.
     pub log_level: String,
     /// What the control plane is told.

@@ -62,6 +62,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NUMBER")]
     requests_per_second: Option<String>,
 
+    /// The most connections at a time; others wait [SANDBOX_MAX_CONNECTIONS, 10000]
+    #[arg(long, value_name = "NUMBER")]
+    max_connections: Option<String>,
+
     /// From where browsers may ask, such as https://app.example.com; again for more
     /// [SANDBOX_ALLOWED_ORIGINS, none]
     #[arg(long = "allowed-origin", value_name = "ORIGIN")]
@@ -170,6 +174,7 @@ impl Flags {
             (Which::LogLevel, &self.log_level),
             (Which::DrainTimeout, &self.drain_timeout),
             (Which::RequestsPerSecond, &self.requests_per_second),
+            (Which::MaxConnections, &self.max_connections),
             (Which::Database, &database),
             (
                 Which::DatabaseMaxConnections,

@@ -87,6 +87,11 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
             "1000",
             value::number(1, 1_000_000),
         )?,
+        max_connections: reading.one(
+            Which::MaxConnections,
+            "10000",
+            value::number(1, 1_000_000),
+        )?,
         log_level: reading.one(Which::LogLevel, "info", log_level)?,
         control: sessions(&mut reading, node_id)?,
         data,

@@ -130,6 +130,7 @@ fn with_nothing_said_everything_is_as_documented() {
     assert!(settings.api_key.is_none() && settings.internal_token.is_none());
     assert!(settings.user.is_none() && settings.allowed_origins.is_empty());
     assert_eq!(settings.requests_per_second, 1000);
+    assert_eq!(settings.max_connections, 10_000);
     assert_eq!(settings.log_level, "info");
     let control = ControlSettings::new("local".parse().unwrap());
     assert_eq!(settings.control, control);
@@ -168,6 +169,7 @@ const CASES: &[Case] = &[
     (Which::LogLevel, ["warn", "debug", "sandbox_control=debug,info"], |s| s.log_level.clone()),
     (Which::DrainTimeout, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.drain_timeout)),
     (Which::RequestsPerSecond, ["1", "2", "3"], |s| s.requests_per_second.to_string()),
+    (Which::MaxConnections, ["1", "2", "3"], |s| s.max_connections.to_string()),
     (Which::Database, ["sqlite:/1", "sqlite:/2", "sqlite:/3"], |s| s.database.0.clone()),
     (Which::DatabaseMaxConnections, ["1", "2", "3"], |s| s.pool.max_connections.to_string()),
     (Which::DatabaseMaxLifetime, ["1s", "2s", "3s"], |s| format!("{:?}", s.pool.max_lifetime)),

@@ -23,6 +23,7 @@ use crate::api::words::{FileKindView, FilePath, SessionPath};
 use crate::authentication::{Operator, Reader};
 use crate::error::{ApiError, ErrorView};
 use crate::forms::unhurried;
+use crate::pace::{FILE, Paced, TooSlow};
 use crate::query::{Id, Query};
 use crate::ranges;
 use crate::state::App;
@@ -143,7 +144,8 @@ pub(crate) async fn upload(
     request: Request,
 ) -> Result<(StatusCode, Json<UploadResponse>), ApiError> {
     app.control.session(&id).await?;
-    let form = Multipart::from_request(without_limit(request.map(unhurried)), &()).await;
+    let paced = |body| unhurried(HttpBody::new(Paced::new(body, FILE)));
+    let form = Multipart::from_request(without_limit(request.map(paced)), &()).await;
     let form = form.map_err(|error| {
         ApiError::invalid(
             error.body_text(),
@@ -455,7 +457,8 @@ async fn write_piece(file: &mut tokio::fs::File, piece: &Bytes) -> Result<(), Ap
 }
 
 fn unreadable(error: MultipartError) -> ApiError {
-    ApiError::invalid(error.body_text(), "send the form again")
+    TooSlow::refusal(&error)
+        .unwrap_or_else(|| ApiError::invalid(error.body_text(), "send the form again"))
 }
 
 /// The path's second parameter.
