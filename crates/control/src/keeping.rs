@@ -72,7 +72,7 @@ impl Control {
                     after,
                     limit: PAGE,
                 };
-                let (Answer::Entries(page), _) = used.line.ask(list).await? else {
+                let (Answer::Entries(page), _) = self.asked(&used, list).await? else {
                     return Err(LineError::Nonsense.into());
                 };
                 for entry in page.entries {
@@ -107,7 +107,7 @@ impl Control {
         path: &str,
         left: u64,
     ) -> Result<u64, ControlError> {
-        let (file, size) = match used.line.ask(Ask::Read(path.into())).await {
+        let (file, size) = match self.asked(used, Ask::Read(path.into())).await {
             Ok((Answer::File(size), Some(file))) => (file, size),
             // Its name is not text, or it is not what it was a moment ago: there is nothing to be had by it.
             Err(LineError::Refused(_)) => return Ok(left),
