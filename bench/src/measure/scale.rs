@@ -40,27 +40,26 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
     let place = stage.place(Filesystem::Host, "scale")?;
     let server = Server::start(stage, &place.dir.join("server"), None, &[])?;
-    let mut client = server.client()?;
     pause(Duration::from_secs(2));
     let none = Crowd::of(&server);
-    let alone = create(&mut client)?;
+    let alone = create(&server)?;
 
     eprintln!("  making {RUNNING} sessions");
     let mut sessions = make(&server, RUNNING)?;
     eprintln!("  asking each of them");
     ask_all(&server, &sessions)?;
     let running = Crowd::of(&server);
-    let among_running = create(&mut client)?;
+    let among_running = create(&server)?;
 
     eprintln!("  making {} more", IDLE - RUNNING);
     sessions.extend(make(&server, IDLE - RUNNING)?);
     eprintln!("  waiting until nobody has used them for a minute");
     await_idle(&server)?;
     let idle = Crowd::of(&server);
-    let among_idle = create(&mut client)?;
+    let among_idle = create(&server)?;
     eprintln!("  asking {WOKEN} of them, one at a time");
     let (slow, quick) = sessions.split_at(WOKEN);
-    let mut woken = Vec::new();
+    let (mut client, mut woken) = (server.client()?, Vec::new());
     for session in slow {
         let begun = Instant::now();
         client.run(session, &shell())?;
@@ -159,9 +158,10 @@ fn shell() -> Value {
     json!({ "language": "shell", "code": "true" })
 }
 
-/// How long it takes to make a session; each is ended again.
-fn create(client: &mut Client) -> Result<Duration, StageError> {
-    let mut samples = Vec::new();
+/// How long it takes to make a session; each is ended again. By a client of its own: a connection on which nothing is
+/// asked for long is closed.
+fn create(server: &Server) -> Result<Duration, StageError> {
+    let (mut client, mut samples) = (server.client()?, Vec::new());
     for _ in 0..CREATES {
         let begun = Instant::now();
         let session = client.session("never")?;
