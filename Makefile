@@ -46,7 +46,7 @@ test: ## Run every test, as root and as the user `tester`; installs the tools an
 	@scripts/set-up test
 	cargo build --workspace --all-targets --locked
 	cargo test --doc --workspace --locked --quiet
-	$(AS_ROOT) cargo nextest run --workspace --locked
+	scripts/leave-nothing $(AS_ROOT) cargo nextest run --workspace --locked
 
 bench: build ## Measure against bubblewrap, git, cp and others; installs databases; fails when a bar is missed; BENCH='--user tester'
 	@scripts/set-up bench
