@@ -1,10 +1,11 @@
 //! How often somebody may ask.
 //!
-//! Who has a key is counted by it, everybody else by their address. What a load balancer asks is counted apart, so
-//! that strangers who come through the same proxy do not use it up.
+//! Who has a key is counted by it, everybody else by their address; of one of IPv6 by its first half, because the
+//! second is anybody's to choose. What a load balancer asks is counted apart, so that strangers who come through the
+//! same proxy do not use it up.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -61,7 +62,16 @@ const TWICE: NonZeroU32 = NonZeroU32::new(2).unwrap();
 #[derive(Debug)]
 pub(crate) struct Allowance {
     per_second: f64,
-    left: Mutex<HashMap<IpAddr, Left>>,
+    remembered: Mutex<Remembered>,
+}
+
+/// Who asked of late.
+#[derive(Debug)]
+struct Remembered {
+    left: HashMap<IpAddr, Left>,
+    /// With more than so many, those that asked nothing of late are forgotten. Grows with how many did, so that not
+    /// each of them looks at all the others.
+    most: usize,
 }
 
 /// What an address had left, and when.
@@ -75,7 +85,10 @@ impl Allowance {
     fn new(per_second: f64) -> Allowance {
         Allowance {
             per_second,
-            left: Mutex::default(),
+            remembered: Mutex::new(Remembered {
+                left: HashMap::new(),
+                most: MOST_REMEMBERED,
+            }),
         }
     }
 
@@ -85,15 +98,17 @@ impl Allowance {
     }
 
     fn take_at(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
-        let mut left = self.lock();
-        if left.len() > MOST_REMEMBERED {
+        let mut remembered = self.lock();
+        let Remembered { left, most } = &mut *remembered;
+        if left.len() > *most {
             left.retain(|_, left| self.grown(*left, now) < self.most());
+            *most = MOST_REMEMBERED.max(2 * left.len());
         }
         let full = Left {
             requests: self.most(),
             at: now,
         };
-        let known = left.entry(address).or_insert(full);
+        let known = left.entry(counted(address)).or_insert(full);
         let requests = self.grown(*known, now);
         if requests < 1.0 {
             let wait = (1.0 - requests) / self.per_second;
@@ -108,7 +123,7 @@ impl Allowance {
 
     /// Gives it back: the request was no stranger's.
     pub(crate) fn give_back(&self, address: IpAddr) {
-        if let Some(left) = self.lock().get_mut(&address) {
+        if let Some(left) = self.lock().left.get_mut(&counted(address)) {
             left.requests += 1.0;
         }
     }
@@ -122,9 +137,21 @@ impl Allowance {
         2.0 * self.per_second
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Left>> {
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
         // Nothing that is done under it can panic half-way.
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        let lock = self.remembered.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Under which address somebody is counted. Who has one of IPv6 has at least the 2^64 of its network.
+fn counted(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            IpAddr::V6(Ipv6Addr::from(network))
+        }
+        address => address,
     }
 }
 
@@ -197,6 +224,53 @@ mod tests {
         allowance
             .take_at(HERE, begin + Duration::from_secs(2))
             .unwrap();
-        assert_eq!(allowance.lock().len(), 1);
+        assert_eq!(allowance.lock().left.len(), 1);
+    }
+
+    #[test]
+    fn one_network_of_ipv6_is_one_address_and_ipv4_is_the_same_in_either_form() {
+        let allowance = Allowance::new(20.0);
+        let begin = Instant::now();
+        let mut taken = 0;
+        for number in 0..1000_u128 {
+            let address = (0x2001_0db8_0000_0001_u128 << 64) + (number << 40);
+            let address = IpAddr::V6(Ipv6Addr::from(address));
+            taken += usize::from(allowance.take_at(address, begin).is_ok());
+        }
+        assert_eq!(taken, 40);
+        assert_eq!(allowance.lock().left.len(), 1);
+        let own: IpAddr = "2001:db8:0:1::5".parse().unwrap();
+        allowance.give_back(own);
+        assert_eq!(allowed(&allowance, own, begin), 1);
+        let next = "2001:db8:0:2::5".parse().unwrap();
+        assert_eq!(allowed(&allowance, next, begin), 40);
+        let mapped = "::ffff:127.0.0.1".parse().unwrap();
+        assert_eq!(allowed(&allowance, mapped, begin), 40);
+        assert_eq!(allowed(&allowance, HERE, begin), 0);
+        assert_eq!(allowed(&allowance, THERE, begin), 40);
+    }
+
+    #[test]
+    fn while_many_ask_not_each_of_them_looks_at_all_the_others() {
+        let allowance = Allowance::new(20.0);
+        let begin = Instant::now();
+        let ask = |number: usize| {
+            let address = IpAddr::V4(Ipv4Addr::from(u32::try_from(number).unwrap()));
+            allowance.take_at(address, begin).unwrap();
+        };
+        // The last of these found all the others to have asked of late.
+        let many = MOST_REMEMBERED + 2;
+        (0..many).for_each(ask);
+        let next = allowance.lock().most;
+        assert!(next >= 2 * (many - 1), "the next looks again at {next}");
+        // When fewer ask, as few are remembered as before.
+        (many..=next).for_each(ask);
+        let later = begin + Duration::from_secs(2);
+        allowance.take_at(HERE, later).unwrap();
+        let remembered = allowance.lock();
+        assert_eq!(
+            (remembered.left.len(), remembered.most),
+            (1, MOST_REMEMBERED)
+        );
     }
 }
