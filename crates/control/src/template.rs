@@ -22,7 +22,14 @@ const FRESH: Duration = Duration::from_secs(60);
 /// Templates that were looked up a moment ago.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
-    known: Mutex<HashMap<TemplateId, (Template, Instant)>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    templates: HashMap<TemplateId, (Template, Instant)>,
+    /// How often something was forgotten. What was read before that may be what was to be forgotten.
+    generation: u64,
 }
 
 /// A new template.
@@ -92,10 +99,12 @@ impl Control {
         if let Some(template) = self.shared.templates.get(id) {
             return Ok(template);
         }
+        let generation = self.shared.templates.generation();
         let found = self.shared.records.template(id).await?;
         let found = found.ok_or_else(|| ControlError::not_found(Kind::Template, id))?;
-        self.shared.templates.put(found.value.clone());
-        Ok(found.value)
+        let template = found.value;
+        self.shared.templates.put(template.clone(), generation);
+        Ok(template)
     }
 
     /// Templates, newest first.
@@ -186,20 +195,30 @@ impl Patch {
 impl Templates {
     fn get(&self, id: &TemplateId) -> Option<Template> {
         let known = self.lock();
-        let (template, since) = known.get(id)?;
+        let (template, since) = known.templates.get(id)?;
         (since.elapsed() < FRESH).then(|| template.clone())
     }
 
-    fn put(&self, template: Template) {
-        self.lock()
-            .insert(template.id.clone(), (template, Instant::now()));
+    fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
+    /// Remembers a template that was read in `generation`, unless something was forgotten since.
+    fn put(&self, template: Template, generation: u64) {
+        let mut known = self.lock();
+        if known.generation == generation {
+            let id = template.id.clone();
+            known.templates.insert(id, (template, Instant::now()));
+        }
     }
 
     fn forget(&self, id: &TemplateId) {
-        self.lock().remove(id);
+        let mut known = self.lock();
+        known.templates.remove(id);
+        known.generation += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TemplateId, (Template, Instant)>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         // Nothing that is done under it can panic half-way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -215,5 +234,23 @@ impl From<TemplateError> for ControlError {
             TemplateError::Resources(_) => "default_resources",
         };
         ControlError::invalid(field, error, "correct it and send the template again")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_before_a_change_is_not_believed_after_it() {
+        let templates = Templates::default();
+        let [old, ..] = Template::seeds(Timestamp::UNIX_EPOCH);
+        let before = templates.generation();
+        // Somebody changes it while it is being read.
+        templates.forget(&old.id);
+        templates.put(old.clone(), before);
+        assert_eq!(templates.get(&old.id), None);
+        templates.put(old.clone(), templates.generation());
+        assert_eq!(templates.get(&old.id), Some(old));
     }
 }
