@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
-use sandbox_api_tests::{Server, is_time, on_every_storage};
+use sandbox_api_tests::{Options, Server, Storage, eventually, is_time, on_every_storage};
 use serde_json::{Value, json};
 
 const FIELDS: [&str; 11] = [
@@ -216,6 +218,31 @@ on_every_storage! {
         assert!(seen.contains(&"python-basic".to_owned()), "{seen:?}");
     }
 
+    fn a_list_of_templates_tells_how_many_there_are_and_is_read_from_anywhere(server: &Server) {
+        for number in 0..60 {
+            server.post("/templates", &plain(&format!("many-{number}"))).json(201);
+        }
+        let list = |query: &str| server.get(&format!("/templates?{query}")).json(200);
+        // Others make and delete templates meanwhile, and not all the time.
+        eventually("the pages are the list", || {
+            let whole = list("limit=200");
+            let ids = listed(&whole);
+            let parts = [list("limit=20"), list("limit=20&offset=20"), list("limit=200&offset=40")];
+            let usual = list("");
+            let beyond = list(&format!("offset={}", ids.len()));
+            let is_so = parts.iter().chain([&usual, &beyond, &whole]).all(|page| page["total"] == ids.len())
+                && parts.iter().flat_map(listed).eq(ids.iter().cloned())
+                && parts.iter().map(|part| listed(part).len()).eq([20, 20, ids.len() - 40])
+                && listed(&usual) == ids[..50]
+                && listed(&beyond).is_empty()
+                && ids.len() > 60;
+            is_so.then_some(())
+        });
+        for (query, field) in [("limit=201", "limit"), ("offset=-1", "offset"), ("offset=x", "offset"), ("offset=1&cursor=x", "cursor")] {
+            server.get(&format!("/templates?{query}")).invalid(field);
+        }
+    }
+
     fn what_a_template_promises_is_checked_when_a_session_starts(server: &Server) {
         let mut template = plain("promises-much");
         template["pre_installed_packages"] = json!(["surely-not-installed-anywhere"]);
@@ -228,4 +255,50 @@ on_every_storage! {
         let error = failed["sessions"][0]["error"].as_str().unwrap();
         assert!(error.contains("surely-not-installed-anywhere"), "{error}");
     }
+}
+
+/// An unpacked root with a shell and one program, put together from the host's.
+fn image() -> tempfile::TempDir {
+    let image = tempfile::Builder::new()
+        .prefix("sandbox-image.")
+        .tempdir_in("/srv")
+        .unwrap();
+    let open = PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(image.path(), open).unwrap();
+    for program in ["/usr/bin/bash", "/usr/bin/cat"] {
+        let libraries = Command::new("ldd").arg(program).output().unwrap().stdout;
+        let libraries = String::from_utf8(libraries).unwrap();
+        let libraries = libraries.split_whitespace();
+        let libraries = libraries.filter(|word| word.starts_with('/'));
+        for file in libraries.chain([program]) {
+            let place = image.path().join(file.trim_start_matches('/'));
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::copy(file, place).unwrap();
+        }
+    }
+    std::os::unix::fs::symlink("usr/bin", image.path().join("bin")).unwrap();
+    image
+}
+
+#[test]
+fn an_image_without_python_is_looked_at_by_what_it_has() {
+    let image = image();
+    let server = Options::on(Storage::SqliteAndFiles).start();
+    let made_with = |id: &str, packages: &[&str]| {
+        let mut template = plain(id);
+        template["image"] = json!(image.path());
+        template["pre_installed_packages"] = json!(packages);
+        server.post("/templates", &template).json(201);
+        server.post("/sessions", &json!({ "template_id": id }))
+    };
+    let made = made_with("small", &["cat", "bash"]);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let refused = made_with("smaller", &["cat", "numpy", "left-pad==1"]).text();
+    let expected =
+        "does not have: numpy, left-pad==1; there is no python3 and no node in its image";
+    assert!(refused.contains(expected), "{refused}");
+    std::fs::remove_file(image.path().join("usr/bin/bash")).unwrap();
+    let refused = made_with("smallest", &["cat", "numpy"]).text();
+    let expected = ": cat, numpy; there is no python3 and no node and no bash in its image";
+    assert!(refused.contains(expected), "{refused}");
 }
