@@ -2,7 +2,8 @@
 //!
 //! Every event is written down before anybody hears of it, under a number that only grows. A watcher
 //! reads on from the number it has; being woken is only a hint to read. So nothing is missed by one
-//! that was away, and what another server writes is found by looking now and then.
+//! that was away, and what another server writes is found by looking now and then. Where there can be no
+//! other server, whoever writes wakes, and nobody looks.
 
 use std::time::Duration;
 
@@ -16,8 +17,9 @@ use crate::error::ControlError;
 /// How many sessions may have news while a watcher is busy. One that is late looks for itself.
 const BACKLOG: usize = 1024;
 
-/// How often a watcher looks for what another server wrote.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often a watcher looks for what another server wrote. Following all that is written would take fewer questions,
+/// but for no number to be missed, everybody who writes would wait at the gate each time.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// How many events are read at once.
 const BATCH: u64 = 200;
@@ -50,6 +52,8 @@ pub struct Watch {
     control: Control,
     session: SessionId,
     after: i64,
+    /// How often it looks without being woken; never where nobody but this server writes.
+    look: Option<Duration>,
     wake: broadcast::Receiver<SessionId>,
     over: watch::Receiver<bool>,
 }
@@ -62,6 +66,7 @@ impl Control {
             control: self.clone(),
             session: session.clone(),
             after,
+            look: self.shared.records.is_shared().then_some(LOOK),
             wake: self.shared.events.wake.subscribe(),
             over: self.shared.events.over.subscribe(),
         })
@@ -119,9 +124,57 @@ impl Watch {
                 }
             }
         };
+        let look = async {
+            match self.look {
+                Some(look) => tokio::time::sleep(look).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = tokio::time::timeout(LOOK, woken) => {}
+            () = woken => {}
+            () = look => {}
             _ = self.over.changed() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::{Stage, soon};
+
+    /// How long a test waits for what is not to come, by a clock that does not.
+    const AN_HOUR: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn nobody_looks_for_what_nobody_else_can_write() {
+        let stage = Stage::still().await;
+        let session = stage.written(|_| {}).await;
+        let mut watch = stage.control.watch(&session.id, 0).await.unwrap();
+        tokio::time::pause();
+        let waited = tokio::time::timeout(AN_HOUR, watch.wait()).await;
+        assert!(waited.is_err());
+        // On a database that others use it does.
+        watch.look = Some(LOOK);
+        let waited = tokio::time::timeout(AN_HOUR, watch.wait()).await;
+        assert!(waited.is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_watches_is_woken_by_what_is_written_and_by_the_end() {
+        let stage = Stage::still().await;
+        let session = stage.written(|_| {}).await;
+        let mut watch = stage.control.watch(&session.id, 0).await.unwrap();
+        let news = tokio::spawn(async move {
+            let notices = watch.next().await.unwrap();
+            (watch, notices)
+        });
+        stage.control.notice(&session.id, "news", Value::Null).await;
+        let (mut watch, notices) = soon(news).await.unwrap();
+        assert_eq!(notices[0].kind, "news");
+        let end = tokio::spawn(async move { watch.next().await.unwrap() });
+        tokio::task::yield_now().await;
+        stage.control.shared.events.end();
+        assert!(soon(end).await.unwrap().is_empty());
     }
 }
