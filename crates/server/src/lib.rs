@@ -26,6 +26,7 @@ mod pace;
 mod paging;
 mod perseverance;
 mod preview;
+mod pipe;
 mod query;
 mod ranges;
 mod rate;

@@ -24,6 +24,7 @@ use crate::authentication::{Operator, Reader};
 use crate::error::{ApiError, ErrorView};
 use crate::forms::unhurried;
 use crate::pace::{FILE, Paced, TooSlow};
+use crate::pipe;
 use crate::query::{Id, Query};
 use crate::ranges;
 use crate::state::App;
@@ -304,7 +305,8 @@ pub(crate) async fn archive(
 ) -> Result<Response, ApiError> {
     let (pipe, archived) = app.control.archive(&id, &query.path).await?;
     // The session stays raised for as long as it is read.
-    let pieces = content_of(pipe).map(move |piece| {
+    let pieces = pipe::content_of(pipe).map_err(|_| ApiError::internal())?;
+    let pieces = pieces.map(move |piece| {
         let _archived = &archived;
         piece
     });

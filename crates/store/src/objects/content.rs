@@ -11,7 +11,8 @@ use futures_util::stream;
 /// How much is read at once.
 const PIECE: usize = 1 << 20;
 
-/// The content of `file`, from where it stands to its end.
+/// The content of `file`, from where it stands to its end. A thread waits for each piece: nothing for a pipe, whose
+/// other end may stand still.
 pub fn content_of(file: OwnedFd) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     stream::try_unfold(File::from(file), |file| async move {
         let read = tokio::task::spawn_blocking(move || {
