@@ -12,6 +12,7 @@ use sandbox_model::execution::{ExecutionResult, Metrics};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::execution::{Ending, Happening, Outcome, Request, Stream};
@@ -21,6 +22,9 @@ use crate::streams::{Ours, Said};
 
 /// How long what was printed may take to arrive after everything that prints is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How long it may take to clear away what was filled up.
+const CLEARING: Duration = Duration::from_secs(5);
 
 /// How often it is told that an execution goes on.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -113,7 +117,11 @@ impl Course<'_> {
             let duration = self.begin.elapsed();
             let usage = match &end {
                 End::Itself(_, usage) => {
-                    retire(inner);
+                    let gone = retire(inner);
+                    // What it filled up counts against the next one until it is gone.
+                    if self.killed_for().is_some() {
+                        let _ = tokio::time::timeout(CLEARING, gone).await;
+                    }
                     *usage
                 }
                 End::Failed(_) | End::Killed(_) => inner.end().unwrap_or_default(),
@@ -294,15 +302,15 @@ fn watch(descriptor: BorrowedFd<'_>) -> io::Result<Receiver> {
     Receiver::from_owned_fd_unchecked(descriptor.try_clone_to_owned()?)
 }
 
-/// Waits for the kernel to clean up behind it, without anybody waiting for that.
-pub(crate) fn retire(inner: Inner) {
+/// Waits for the kernel to clean up behind it, whether anybody waits for that or not.
+pub(crate) fn retire(inner: Inner) -> JoinHandle<()> {
     let gone = watch(inner.pidfd());
     tokio::task::spawn_local(async move {
         if let Ok(gone) = gone {
             let _ = gone.readable().await;
         }
         drop(inner);
-    });
+    })
 }
 
 /// The outcome of one that could not even be tried.
