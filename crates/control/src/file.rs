@@ -45,7 +45,8 @@ pub struct Upload {
     control: Control,
     caller: Caller,
     session: SessionId,
-    path: String,
+    /// Where it goes, if that was known when it was begun.
+    path: Option<String>,
     number: u64,
     /// Where its content goes; taken by whoever writes it.
     pub file: Option<OwnedFd>,
@@ -122,26 +123,25 @@ impl Control {
         Ok(())
     }
 
-    /// Begins to write a file.
+    /// Begins to write a file: for `path` where that is known already, so that what cannot be there is refused
+    /// before it comes.
     pub async fn upload(
         &self,
         caller: &Caller,
         id: &SessionId,
-        path: &str,
+        path: Option<&str>,
     ) -> Result<Upload, ControlError> {
-        check_path(path)?;
+        path.map_or(Ok(()), check_path)?;
         let session = self.running_session(id).await?;
         self.shared.activity.note(id);
         let used = self.line(&session).await?;
-        match self
-            .ask_of(&used, path, Ask::Write(PathBuf::from(path)))
-            .await?
-        {
+        let begin = path.map_or(Ask::Begin, |path| Ask::Write(PathBuf::from(path)));
+        match self.ask_of(&used, path.unwrap_or_default(), begin).await? {
             (Answer::Upload(number), Some(file)) => Ok(Upload {
                 control: self.clone(),
                 caller: caller.clone(),
                 session: id.clone(),
-                path: path.to_owned(),
+                path: path.map(str::to_owned),
                 number,
                 file: Some(file),
                 used: Some(used),
@@ -239,14 +239,22 @@ pub struct Archived {
 }
 
 impl Upload {
-    /// Puts what was written in its place.
-    pub async fn commit(mut self, size: u64) -> Result<(), ControlError> {
+    /// Puts what was written at `path`.
+    pub async fn commit(mut self, path: &str, size: u64) -> Result<(), ControlError> {
+        let commit = if self.path.as_deref() == Some(path) {
+            Ask::Commit(self.number)
+        } else {
+            check_path(path)?;
+            Ask::CommitAt {
+                upload: self.number,
+                path: PathBuf::from(path),
+            }
+        };
         let Some(used) = self.used.take() else {
             return Ok(());
         };
-        let commit = Ask::Commit(self.number);
-        self.control.ask_of(&used, &self.path, commit).await?;
-        let detail = json!({ "path": self.path, "size": size });
+        self.control.ask_of(&used, path, commit).await?;
+        let detail = json!({ "path": path, "size": size });
         let id = self.session.as_str();
         self.control
             .audit(&self.caller, "file.upload", id, detail)

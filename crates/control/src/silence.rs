@@ -83,7 +83,7 @@ mod tests {
             tokio::join!(
                 control.create_session(&caller, new(None)),
                 control.open_file(&session.id, "some"),
-                control.upload(&caller, &session.id, "other"),
+                control.upload(&caller, &session.id, Some("other")),
                 control.asked(&used, Ask::Ping),
             )
         })

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use crate::lookout::Birth;
-use crate::uploads::{self, Uploads};
+use crate::uploads::{self, Destination, Uploads, unfit};
 
 /// The workspace, and what is being put into it.
 #[derive(Debug)]
@@ -24,6 +24,9 @@ pub struct Files {
 
 /// Links may be followed as long as they stay inside.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
+/// The longest name that a filesystem takes, in bytes.
+const LONGEST_NAME: usize = 255;
 
 /// How often a path is resolved again that was changed while it was resolved.
 const PATIENCE: usize = 100;
@@ -57,26 +60,32 @@ impl Files {
     /// Begins to write the file at `path`, making its directories. It is there, whole, when it is
     /// committed by the number given back.
     pub fn begin(&mut self, path: &Path) -> io::Result<(OwnedFd, u64)> {
-        let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
-        if uploads::is_hidden(&name) {
-            let reason = "such names are not to be had";
-            return Err(io::Error::new(io::ErrorKind::InvalidFilename, reason));
-        }
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let directory = self.make_directories(parent)?;
-        match rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Directory => {
-                return Err(Errno::ISDIR.into());
-            }
-            Ok(_) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.uploads.begin(directory, name)
+        let destination = self.destination(path).map_err(unfit)?;
+        self.uploads.begin(Some(destination))
+    }
+
+    /// Begins to write a file that goes where its commit says.
+    pub fn begin_anywhere(&mut self) -> io::Result<(OwnedFd, u64)> {
+        self.uploads.begin(None)
     }
 
     /// Puts what was written in its place.
     pub(crate) fn commit(&mut self, upload: u64) -> io::Result<Birth> {
         self.uploads.commit(upload)
+    }
+
+    /// Puts what was written at `path`, making its directories. Where it cannot be there, it is thrown away.
+    pub(crate) fn commit_at(&mut self, upload: u64, path: &Path) -> io::Result<Birth> {
+        match self.destination(path) {
+            Ok(destination) => {
+                self.uploads.direct(upload, destination)?;
+                self.uploads.commit(upload)
+            }
+            Err(error) => {
+                self.uploads.abandon(upload);
+                Err(unfit(error))
+            }
+        }
     }
 
     /// Throws away what was written.
@@ -104,6 +113,27 @@ impl Files {
         match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
             Err(Errno::ISDIR) => Ok(rustix::fs::unlinkat(&directory, name, AtFlags::REMOVEDIR)?),
             outcome => Ok(outcome?),
+        }
+    }
+
+    /// Where a file at `path` will be, in a directory that is made. Nothing is made for a path that cannot be.
+    fn destination(&self, path: &Path) -> io::Result<Destination> {
+        let name = path.file_name().ok_or(Errno::ISDIR)?.to_owned();
+        if uploads::is_hidden(&name) {
+            let reason = "such names are not to be had";
+            return Err(io::Error::new(io::ErrorKind::InvalidFilename, reason));
+        }
+        if path.iter().any(|part| part.len() > LONGEST_NAME) {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let directory = self.make_directories(parent)?;
+        match rustix::fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::Directory => {
+                Err(Errno::ISDIR.into())
+            }
+            Ok(_) | Err(Errno::NOENT) => Ok(Destination { directory, name }),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -303,6 +333,72 @@ mod tests {
         assert_eq!(list(&files, "sub").unwrap().len(), 1);
         assert_eq!(read(&files, "sub/file").unwrap(), "text");
         assert!(files.commit(upload).is_err());
+    }
+
+    #[test]
+    fn where_a_file_goes_may_be_said_when_it_is_whole() {
+        let Place {
+            directory: _directory,
+            mut files,
+        } = place();
+        for path in ["new/deep/file", "sub/file"] {
+            let (file, upload) = files.begin_anywhere().unwrap();
+            File::from(file).write_all(path.as_bytes()).unwrap();
+            let seen = list(&files, "").unwrap();
+            assert!(seen.iter().all(|entry| entry.kind == Kind::Directory));
+            files.commit_at(upload, Path::new(path)).unwrap();
+            assert_eq!(read(&files, path).unwrap(), path);
+        }
+        // What is said last counts.
+        let (_file, upload) = files.begin(Path::new("first")).unwrap();
+        files.commit_at(upload, Path::new("last")).unwrap();
+        assert_eq!(read(&files, "last").unwrap(), "");
+        assert!(read(&files, "first").is_err());
+        // Nobody has said it.
+        let (_file, upload) = files.begin_anywhere().unwrap();
+        assert!(files.commit(upload).is_err());
+    }
+
+    #[test]
+    fn a_path_that_is_refused_leaves_nothing_whenever_it_is_said() {
+        let Place {
+            directory,
+            mut files,
+        } = place();
+        let workspace = directory.path().join("workspace");
+        symlink(directory.path(), workspace.join("out")).unwrap();
+        symlink("/proc/self/root", workspace.join("magic")).unwrap();
+        let long = "x".repeat(LONGEST_NAME + 1);
+        let (long_name, long_parent) = (format!("new/{long}"), format!("new/{long}/made"));
+        for path in [
+            "../made",
+            "out/made",
+            "/made",
+            "magic/made",
+            "sub/../../made",
+            "sub",
+            "",
+            "sub/file/below",
+            "sub/.sandbox-upload-1",
+            "new/.sandbox-upload-1",
+            &long_name,
+            &long_parent,
+        ] {
+            assert!(write(&mut files, path, "x").is_err(), "{path}");
+            let (file, upload) = files.begin_anywhere().unwrap();
+            File::from(file).write_all(b"x").unwrap();
+            assert!(files.commit_at(upload, Path::new(path)).is_err(), "{path}");
+            assert!(files.commit(upload).is_err(), "{path}");
+        }
+        let mut names: Vec<_> = std::fs::read_dir(&workspace)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["magic", "out", "sub"]);
+        assert_eq!(list(&files, "sub").unwrap().len(), 1);
+        assert_eq!(read(&files, "sub/file").unwrap(), "text");
+        assert!(!directory.path().join("made").exists() && !Path::new("/made").exists());
     }
 
     #[test]

@@ -46,8 +46,17 @@ pub enum Ask {
     Read(PathBuf),
     /// Hand over a new file for this path in the workspace, for writing.
     Write(PathBuf),
+    /// Hand over a new file, for writing. Where it goes is said when it is whole.
+    Begin,
     /// What was written is whole: put it in its place.
     Commit(u64),
+    /// What was written is whole: put it at this path in the workspace.
+    CommitAt {
+        /// Which.
+        upload: u64,
+        /// Where it goes, whatever was said before.
+        path: PathBuf,
+    },
     /// What was written is not wanted.
     Abandon(u64),
     /// What is in a directory?

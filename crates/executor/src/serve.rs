@@ -169,8 +169,17 @@ impl Desk {
                 let (file, upload) = self.files.borrow_mut().begin(&path)?;
                 (Answer::Upload(upload), Some(file))
             }
+            Ask::Begin => {
+                let (file, upload) = self.files.borrow_mut().begin_anywhere()?;
+                (Answer::Upload(upload), Some(file))
+            }
             Ask::Commit(upload) => {
                 let birth = self.files.borrow_mut().commit(upload)?;
+                self.executor.disown(birth);
+                done
+            }
+            Ask::CommitAt { upload, path } => {
+                let birth = self.files.borrow_mut().commit_at(upload, &path)?;
                 self.executor.disown(birth);
                 done
             }

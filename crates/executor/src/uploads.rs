@@ -37,18 +37,37 @@ pub(crate) struct Uploads {
     patience: Duration,
 }
 
-/// One of them, and where it will be.
+/// One of them.
 #[derive(Debug)]
 struct Upload {
     hidden: OsString,
     birth: Birth,
-    directory: OwnedFd,
-    name: OsString,
+    /// None as long as nobody has said it.
+    destination: Option<Destination>,
+}
+
+/// Where one will be.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    pub(crate) directory: OwnedFd,
+    pub(crate) name: OsString,
 }
 
 /// Is this the name of a file that is being written?
 pub(crate) fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// Where nothing can be put, the path is to blame and not we: below a workspace there may be mounts, to which
+/// nothing can be renamed, and directories of others.
+pub(crate) fn unfit(error: io::Error) -> io::Error {
+    use io::ErrorKind::{CrossesDevices, InvalidInput, PermissionDenied, ReadOnlyFilesystem};
+    match error.kind() {
+        CrossesDevices | PermissionDenied | ReadOnlyFilesystem => {
+            io::Error::new(InvalidInput, format!("nothing can be put there: {error}"))
+        }
+        _ => error,
+    }
 }
 
 impl Uploads {
@@ -69,12 +88,8 @@ impl Uploads {
         })
     }
 
-    /// Begins one that will be `name` in `directory`: where it is written, and its number.
-    pub(crate) fn begin(
-        &mut self,
-        directory: OwnedFd,
-        name: OsString,
-    ) -> io::Result<(OwnedFd, u64)> {
+    /// Begins one: where it is written, and its number.
+    pub(crate) fn begin(&mut self, destination: Option<Destination>) -> io::Result<(OwnedFd, u64)> {
         self.sweep();
         if self.begun.len() >= MOST {
             let reason = "too many files are being written";
@@ -85,8 +100,7 @@ impl Uploads {
         let upload = Upload {
             hidden,
             birth,
-            directory,
-            name,
+            destination,
         };
         self.begun.insert(self.next, upload);
         Ok((file, self.next))
@@ -106,6 +120,13 @@ impl Uploads {
         }
     }
 
+    /// Says where one will be.
+    pub(crate) fn direct(&mut self, number: u64, destination: Destination) -> io::Result<()> {
+        let upload = self.begun.get_mut(&number).ok_or(Errno::NOENT)?;
+        upload.destination = Some(destination);
+        Ok(())
+    }
+
     /// Puts one in its place.
     pub(crate) fn commit(&mut self, number: u64) -> io::Result<Birth> {
         let upload = self.begun.remove(&number).ok_or(Errno::NOENT)?;
@@ -115,8 +136,11 @@ impl Uploads {
                 // Code has put something else there.
                 return Err(Errno::NOENT.into());
             }
-            let (hidden, directory, name) = (&upload.hidden, &upload.directory, &upload.name);
-            Ok(rustix::fs::renameat(&self.top, hidden, directory, name)?)
+            let unsaid = "nobody has said where it goes";
+            let unsaid = || io::Error::new(io::ErrorKind::InvalidInput, unsaid);
+            let Destination { directory, name } = upload.destination.as_ref().ok_or_else(unsaid)?;
+            let renamed = rustix::fs::renameat(&self.top, &upload.hidden, directory, name);
+            renamed.map_err(|error| unfit(error.into()))
         };
         put().inspect_err(|_| self.remove(&upload))?;
         Ok(upload.birth)
@@ -171,9 +195,15 @@ mod tests {
     }
 
     fn begin(uploads: &mut Uploads, directory: &Path, name: &str) -> io::Result<(File, u64)> {
-        let into = File::open(directory).unwrap().into();
-        let (file, number) = uploads.begin(into, name.into())?;
+        let (file, number) = uploads.begin(Some(destination(directory, name)))?;
         Ok((file.into(), number))
+    }
+
+    fn destination(directory: &Path, name: &str) -> Destination {
+        Destination {
+            directory: File::open(directory).unwrap().into(),
+            name: name.into(),
+        }
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -250,5 +280,24 @@ mod tests {
         std::fs::rename(at.join(format!("{PREFIX}1")), at.join(format!("{PREFIX}2"))).unwrap();
         assert!(uploads.commit(number).is_err());
         assert!(!at.join("file").is_symlink() && !at.join("elsewhere").exists());
+    }
+
+    #[test]
+    fn what_goes_nowhere_or_to_another_mount_is_refused_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        let mut uploads = open(at);
+        let (_file, nowhere) = uploads.begin(None).unwrap();
+        let (_file, elsewhere) = begin(&mut uploads, Path::new("/proc"), "file").unwrap();
+        let (_file, later) = uploads.begin(None).unwrap();
+        let there = destination(Path::new("/proc"), "file");
+        uploads.direct(later, there).unwrap();
+        for number in [nowhere, elsewhere, later] {
+            let refused = uploads.commit(number).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{refused}");
+        }
+        assert_eq!(names(at), Vec::<String>::new());
+        let too_late = uploads.direct(later, destination(at, "file"));
+        assert_eq!(too_late.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -6,7 +6,7 @@ mod session;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit};
 use sandbox_executor::listing::Page;
@@ -15,7 +15,7 @@ use sandbox_executor::{Ending, Happening, Link, Outcome, Request, link};
 use sandbox_linux::message;
 use sandbox_model::execution::Language::{Python, Shell};
 use serde_json::json;
-use session::{on_a_line, on_a_line_after, request, returned, upload};
+use session::{on_a_line, on_a_line_after, request, returned, upload, upload_path_last};
 
 type Answered = Result<(Answer, Option<OwnedFd>), Refusal>;
 
@@ -142,20 +142,46 @@ fn one_that_runs_can_be_cancelled() {
     });
 }
 
+/// A field of a process's `stat`, by its number there.
+fn stat(pid: &str, number: usize) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.split(' ').nth(number - 1).map(str::to_owned)
+}
+
+/// When an interpreter began that is there somewhere below this process, in ticks of the clock.
+fn interpreter() -> Option<String> {
+    let own = std::process::id().to_string();
+    let is_below = |pid: &String| {
+        let mut above = std::iter::successors(Some(pid.clone()), |pid| stat(pid, 4));
+        above.any(|pid| pid == own)
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    let pid = pids.find(|pid| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.starts_with(b"python3\0") && is_below(pid)
+    });
+    stat(&pid?, 22)
+}
+
 #[test]
 fn code_that_is_foreseen_finds_its_interpreter_started() {
     on_a_line(async |link| {
+        assert_eq!(interpreter(), None);
         let foreseen = ask(link, Ask::Foresee(Python)).await.unwrap().0;
         assert_eq!(foreseen, Answer::Done);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        let now = std::fs::read_to_string("/proc/uptime").unwrap();
-        let now: f64 = now.split(' ').next().unwrap().parse().unwrap();
-        // When the process that runs it began, in hundredths of a second.
-        let code =
-            "def handler(event):\n    return int(open('/proc/self/stat').read().split()[21]) / 100";
-        let began = returned(&execute(link, request(Python, code)).await);
-        let before = now - began.as_f64().unwrap();
-        assert!(before > 0.1, "{before} s before it was wanted");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let started = loop {
+            if let Some(started) = interpreter() {
+                break started;
+            }
+            assert!(Instant::now() < deadline, "nothing was started");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        // By the one that was there before it was wanted.
+        let code = "def handler(event):\n    return open('/proc/self/stat').read().split()[21]";
+        let ran = returned(&execute(link, request(Python, code)).await);
+        assert_eq!(ran, json!(started));
     });
 }
 
@@ -163,6 +189,8 @@ fn code_that_is_foreseen_finds_its_interpreter_started() {
 fn files_go_in_and_out_and_code_sees_them() {
     on_a_line(async |link| {
         upload(link, "data/in.csv", b"a,b\n1,2\n").await;
+        upload_path_last(link, "data/last/in.csv", b"c\n").await;
+        assert_eq!(download(link, "data/last/in.csv").await, b"c\n");
         let outcome = execute(link, request(Shell, "wc -l < data/in.csv > out; ls -la")).await;
         assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
         assert_eq!(download(link, "out").await, b"2\n");
@@ -200,7 +228,15 @@ fn links_that_code_planted_lead_nowhere() {
         }
         for path in ["root/tmp/x", "magic/x", "../x", "/tmp/x"] {
             assert!(ask(link, Ask::Write(path.into())).await.is_err(), "{path}");
+            let (Answer::Upload(upload), _) = ask(link, Ask::Begin).await.unwrap() else {
+                panic!("nothing was begun");
+            };
+            let path = path.into();
+            let refused = ask(link, Ask::CommitAt { upload, path }).await;
+            assert_eq!(refused.unwrap_err().kind, RefusalKind::NotFound);
         }
+        let left = execute(link, request(Shell, "ls -A")).await;
+        assert_eq!(left.result.stdout, "magic\npasswd\npipe\nroot\n");
         let refused = ask(link, Ask::Read("pipe".into())).await.unwrap_err();
         assert_eq!(refused.kind, RefusalKind::Wrong);
     });

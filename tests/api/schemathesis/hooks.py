@@ -56,14 +56,11 @@ SPARED = {
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Whoever would take away what is needed gets another one. A file is the last part of its form."""
+    """Whoever would take away what is needed gets another one."""
     operation = case.operation.definition.raw["operationId"]
     name, spared = SPARED.get(operation, (None, []))
     if (case.path_parameters or {}).get(name) in spared:
         case.path_parameters[name] = MADE[dictionaries(operation)[f"path.{name}"]][0]
-    # A schema cannot tell the order.
-    if operation == "upload_file" and isinstance(case.body, dict) and "file" in case.body:
-        case.body["file"] = case.body.pop("file")
 
 
 # Operation, what schemathesis says, and what the answer says where it is right.

@@ -193,15 +193,26 @@ pub fn returned(outcome: &Outcome) -> Value {
 
 /// Puts a file into the workspace. Nobody else may be answered meanwhile.
 pub async fn upload(link: &Link, path: &str, content: &[u8]) {
+    bring(link, Ask::Write(path.into()), content, Ask::Commit).await;
+}
+
+/// The same, saying where it goes when it is whole.
+pub async fn upload_path_last(link: &Link, path: &str, content: &[u8]) {
+    let path = path.into();
+    let commit = |upload| Ask::CommitAt { upload, path };
+    bring(link, Ask::Begin, content, commit).await;
+}
+
+async fn bring(link: &Link, begin: Ask, content: &[u8], commit: impl FnOnce(u64) -> Ask) {
     let ask = async |ask| {
         link.send(&Question { number: 0, ask }, &[]).await.unwrap();
         let (reply, mut files) = link.receive::<Reply>().await.unwrap().unwrap();
         (reply.answer.unwrap(), files.pop())
     };
-    match ask(Ask::Write(path.into())).await {
+    match ask(begin).await {
         (Answer::Upload(number), Some(file)) => {
             File::from(file).write_all(content).unwrap();
-            assert_eq!(ask(Ask::Commit(number)).await.0, Answer::Done);
+            assert_eq!(ask(commit(number)).await.0, Answer::Done);
         }
         other => panic!("{other:?}"),
     }

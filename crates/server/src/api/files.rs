@@ -38,13 +38,13 @@ const LARGE: u64 = 10 << 20;
 /// The longest path in a form.
 const LONGEST_PATH: usize = 4096;
 
-/// A file to be put into a session's workspace. Its parts come in this order.
+/// A file to be put into a session's workspace. Its parts come in any order.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = UploadForm)]
 #[allow(dead_code, reason = "describes a form that is read piece by piece")]
 pub(crate) struct UploadForm {
-    /// Where it goes in the workspace; the file's own name where it is not given. It comes before `file`.
+    /// Where it goes in the workspace; the file's own name where it is not given.
     #[schema(value_type = String, required = false, min_length = 1, max_length = 4096, example = "data/sales.csv")]
     path: Option<String>,
     /// Its content: 100 MB at most.
@@ -357,41 +357,43 @@ pub(crate) async fn object(State(app): State<App>, request: Request) -> Result<R
     ))
 }
 
+/// A file that has come, and waits for the rest of its form.
+struct Received {
+    upload: Upload,
+    /// Its own.
+    name: Option<String>,
+    size: u64,
+}
+
 /// Only our own limit counts, and it is the file's.
 fn without_limit(mut request: Request) -> Request {
     DefaultBodyLimit::disable().apply(&mut request);
     request
 }
 
-/// Reads the form: a path, if there is one, and the file.
+/// Reads the form: the file, and its path, if there is one, before it or after it.
 async fn receive(
     app: &App,
     caller: &Caller,
     id: &SessionId,
     mut form: Multipart,
 ) -> Result<(String, u64), ApiError> {
-    let mut path = None;
+    let mut path: Option<String> = None;
+    let mut received: Option<Received> = None;
     while let Some(field) = form.next_field().await.map_err(unreadable)? {
         match field.name() {
             Some("path") if path.is_some() => {
                 return Err(ApiError::invalid("path: is there twice", "send one path"));
             }
+            Some("file") if received.is_some() => {
+                return Err(ApiError::invalid("file: is there twice", "send one file"));
+            }
             Some("path") => path = Some(short_text(field).await?),
             Some("file") => {
-                let name = path
-                    .clone()
-                    .or_else(|| field.file_name().map(str::to_owned));
-                let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
-                    ApiError::invalid(
-                        "path: is missing",
-                        "send the part path before the part file",
-                    )
-                })?;
-                let mut upload = app.control.upload(caller, id, &name).await?;
+                let name = field.file_name().map(str::to_owned);
+                let mut upload = app.control.upload(caller, id, path.as_deref()).await?;
                 let size = write(&mut upload, field).await?;
-                refuse_more(&mut form).await?;
-                upload.commit(size).await?;
-                return Ok((name, size));
+                received = Some(Received { upload, name, size });
             }
             _ => {
                 return Err(ApiError::invalid(
@@ -401,24 +403,13 @@ async fn receive(
             }
         }
     }
-    Err(ApiError::invalid("file: is missing", "send the part file"))
-}
-
-/// The file is the last part: where it goes must be known before it comes.
-async fn refuse_more(form: &mut Multipart) -> Result<(), ApiError> {
-    let Some(field) = form.next_field().await.map_err(unreadable)? else {
-        return Ok(());
-    };
-    Err(match field.name() {
-        Some("path") => ApiError::invalid(
-            "path: comes after file",
-            "send the part path before the part file",
-        ),
-        _ => ApiError::invalid(
-            "the form has another part after file",
-            "send path and file, one of each, and file last",
-        ),
-    })
+    let missing = || ApiError::invalid("file: is missing", "send the part file");
+    let Received { upload, name, size } = received.ok_or_else(missing)?;
+    let path = path.or(name.filter(|name| !name.is_empty()));
+    let missing = || ApiError::invalid("path: is missing", "send the part path");
+    let path = path.ok_or_else(missing)?;
+    upload.commit(&path, size).await?;
+    Ok((path, size))
 }
 
 async fn short_text(mut field: Field<'_>) -> Result<String, ApiError> {
