@@ -9,11 +9,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 mod ground;
+mod memory;
 mod parts;
 mod state;
 mod way;
 
 pub use ground::Ground;
+pub use memory::Memory;
 pub use parts::Entrance;
 pub use state::{Consumption, processes};
 pub use way::Way;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::fs::MemfdFlags;
 use sandbox_executor::link;
+use sandbox_linux::cgroup::{self, Hierarchy};
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, RuntimeKind};
@@ -45,7 +46,9 @@ struct Shared {
     nursery: Nursery,
     /// The same socket, and whether there is room in it.
     writable: Sender,
-    askers: Mutex<Askers>,
+    askers: Arc<Mutex<Askers>>,
+    /// What limits the server's own memory, and with it that of its sessions.
+    group: Option<Hierarchy>,
 }
 
 /// What was done, or why not, and a file where there is more to say.
@@ -56,6 +59,8 @@ type Answered = (Result<Done, Refusal>, Option<OwnedFd>);
 struct Askers {
     next: u64,
     waiting: BTreeMap<u64, oneshot::Sender<Answered>>,
+    /// Nobody listens any more to what the nursery says.
+    is_over: bool,
 }
 
 impl Local {
@@ -67,10 +72,13 @@ impl Local {
         let shared = Arc::new(Shared {
             writable: Sender::from_owned_fd_unchecked(nursery.socket.try_clone()?)?,
             nursery,
-            askers: Mutex::default(),
+            askers: Arc::default(),
+            // Where it cannot be told, nothing is known to limit it.
+            group: cgroup::hierarchy("memory").ok().flatten(),
         });
         let (sender, ended) = mpsc::unbounded_channel();
-        tokio::spawn(listen(socket, Arc::downgrade(&shared), sender));
+        let askers = Arc::downgrade(&shared.askers);
+        tokio::spawn(listen(socket, askers, sender));
         Ok((Local { shared }, ended))
     }
 
@@ -222,7 +230,7 @@ impl Local {
     }
 
     async fn tell(&self, what: What, line: Option<OwnedFd>) -> Result<Answered, RuntimeError> {
-        let mut waits = Waits::new(&self.shared);
+        let mut waits = Waits::new(&self.shared.askers);
         let order = Order {
             number: waits.number,
             what,
@@ -265,7 +273,8 @@ impl Runtime for Local {
     }
 
     fn room(&self) -> Result<Room, RuntimeError> {
-        room::here(&self.shared.nursery.root).map_err(RuntimeError::Room)
+        let Shared { nursery, group, .. } = &*self.shared;
+        room::here(&nursery.root, group.as_ref()).map_err(RuntimeError::Room)
     }
 
     fn ping(&self) -> Asked<'_, ()> {
@@ -343,21 +352,24 @@ fn refused((operation, session): About, refusal: Refusal) -> RuntimeError {
 }
 
 /// Somebody who waits for an order; who waits no longer is forgotten.
-struct Waits<'s> {
-    shared: &'s Shared,
+struct Waits<'a> {
+    askers: &'a Mutex<Askers>,
     number: u64,
     done: oneshot::Receiver<Answered>,
 }
 
 impl Waits<'_> {
-    fn new(shared: &Shared) -> Waits<'_> {
+    fn new(askers: &Mutex<Askers>) -> Waits<'_> {
         let (sender, done) = oneshot::channel();
-        let mut askers = shared.lock();
-        askers.next += 1;
-        let number = askers.next;
-        askers.waiting.insert(number, sender);
+        let mut all = lock(askers);
+        all.next += 1;
+        let number = all.next;
+        // Who is not among those who wait learns at once that there is nothing to wait for.
+        if !all.is_over {
+            all.waiting.insert(number, sender);
+        }
         Waits {
-            shared,
+            askers,
             number,
             done,
         }
@@ -366,21 +378,21 @@ impl Waits<'_> {
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        self.shared.lock().waiting.remove(&self.number);
+        lock(self.askers).waiting.remove(&self.number);
     }
 }
 
-impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Askers> {
-        // Nothing that is done under it can panic half-way.
-        self.askers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(askers: &Mutex<Askers>) -> MutexGuard<'_, Askers> {
+    // Nothing that is done under it can panic half-way.
+    askers.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
     /// Sends an order as soon as there is room for it.
     async fn send(&self, text: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
             let sent = self
                 .writable
+impl Shared {
                 .try_io(|| message::send(&self.nursery.socket, text, descriptors));
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -392,11 +404,21 @@ impl Shared {
     }
 }
 
-/// Hands out what the nursery says, until it is gone or nobody is left to hear it.
-async fn listen(
-    socket: OwnedFd,
-    shared: std::sync::Weak<Shared>,
-    ended: mpsc::UnboundedSender<Ended>,
+/// Hands out what the nursery says, until it is gone, cannot be understood, or nobody is left to hear it.
+async fn listen(socket: OwnedFd, askers: Weak<Mutex<Askers>>, ended: mpsc::UnboundedSender<Ended>) {
+    hear(&socket, &askers, &ended).await;
+    if let Some(askers) = askers.upgrade() {
+        let mut all = lock(&askers);
+        all.is_over = true;
+        // Everyone who still waits learns it by their channel's end.
+        all.waiting.clear();
+    }
+}
+
+async fn hear(
+    socket: &OwnedFd,
+    askers: &Weak<Mutex<Askers>>,
+    ended: &mpsc::UnboundedSender<Ended>,
 ) {
     // No pipe, but only asked whether there is something to read.
     let readable = socket
@@ -405,33 +427,26 @@ async fn listen(
     let Ok(readable) = readable else {
         return;
     };
-    let waits = || match message::waiting(&socket) {
+    let waits = || match message::waiting(socket) {
         true => Ok(()),
         false => Err(io::ErrorKind::WouldBlock.into()),
     };
     while readable.readable().await.is_ok() {
         while readable.try_io(waits).is_ok() {
             let mut bytes = [0; 16 << 10];
-            let notice = match message::receive(&socket, &mut bytes) {
+            let (notice, file) = match message::receive(socket, &mut bytes) {
                 Ok((length, mut descriptors)) if length > 0 => {
                     let notice = serde_json::from_slice(&bytes[..length]);
-                    notice.map(|notice| (notice, descriptors.pop()))
-                }
-                // Everyone who still waits learns it by their channel's end.
-                _ => {
-                    if let Some(shared) = shared.upgrade() {
-                        shared.lock().waiting.clear();
-                    }
-                    return;
+                    (notice, descriptors.pop())
                 }
             };
-            let (Ok(notice), Some(shared)) = (notice, shared.upgrade()) else {
+            let (Ok(notice), Some(askers)) = (notice, askers.upgrade()) else {
                 return;
             };
-            let (notice, file) = notice;
+                _ => return,
             match notice {
                 Notice::Done(number, done) => {
-                    let asker = shared.lock().waiting.remove(&number);
+                    let asker = lock(&askers).waiting.remove(&number);
                     // Who no longer waits does not want to know.
                     let _ = asker.map(|asker| asker.send((done, file)));
                 }
@@ -442,5 +457,37 @@ async fn listen(
                 Notice::Ready(_) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_nursery_that_is_not_understood() {
+        let (ours, theirs) = message::pair().unwrap();
+        rustix::io::ioctl_fionbio(&ours, true).unwrap();
+        let askers = Arc::<Mutex<Askers>>::default();
+        let (ended, mut ends) = mpsc::unbounded_channel();
+        let listening = tokio::spawn(listen(ours, Arc::downgrade(&askers), ended));
+        let (mut answered, mut before) = (Waits::new(&askers), Waits::new(&askers));
+        let done = Notice::Done(answered.number, Ok(Done::Plain));
+        message::send(&theirs, &serde_json::to_vec(&done).unwrap(), &[]).unwrap();
+        assert!((&mut answered.done).await.unwrap().0.is_ok());
+        message::send(&theirs, b"what nobody says", &[]).unwrap();
+        // Whoever comes later does not wait, either, though the other end is still there.
+        let over = async {
+            assert!((&mut before.done).await.is_err());
+            listening.await.unwrap();
+            assert!((&mut Waits::new(&askers).done).await.is_err());
+            // It is told that the sessions are gone.
+            assert_eq!(ends.recv().await, None);
+        };
+        let over = tokio::time::timeout(Duration::from_secs(10), over).await;
+        over.expect("nobody waits");
+        drop(theirs);
     }
 }
