@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::timing::pause;
 
 /// A process, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +111,26 @@ pub fn available() -> u64 {
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"));
     line.and_then(kib).unwrap_or(0)
+}
+
+/// Which part of this machine's processors is busy, for so long from now on.
+pub fn busy(span: Duration) -> f64 {
+    let begin = processor_times();
+    pause(span);
+    let end = processor_times();
+    let spent = |time: fn((u64, u64)) -> u64| time(end).saturating_sub(time(begin)) as f64;
+    let all = spent(|(busy, idle)| busy + idle);
+    spent(|(busy, _)| busy) / all.max(1.0)
+}
+
+/// How long they were busy and idle since the machine started, together.
+fn processor_times() -> (u64, u64) {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    let times: Vec<u64> = line.split_whitespace().flat_map(str::parse).collect();
+    // User, nice, system, idle, waiting for disks, interrupts.
+    let idle: u64 = times.iter().skip(3).take(2).sum();
+    (times.iter().take(8).sum::<u64>() - idle, idle)
 }
 
 fn kib(text: &str) -> Option<u64> {

@@ -4,7 +4,8 @@
 //! proportional set size of its processes, the executor and what waits in it; what the kernel has for it
 //! besides, namespaces and mounts and groups, is told beside it as the memory that the machine has less.
 //! One that nobody used for a minute has no processes any more, and gets them when it is used again: how
-//! long that takes, one at a time, is measured from the client, and all of them are asked once.
+//! long that takes, one at a time, is measured from the client, and all of them are asked once. That begins when the
+//! machine is idle, too: what ten thousand sessions gave up, the kernel clears away in its own time.
 //!
 //! Making a session, without the pool, is timed with none there, with a thousand and with ten thousand.
 
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::processes::{Process, Weight, available};
+use crate::processes::{Process, Weight, available, busy};
 use crate::report::Row;
 use crate::server::Server;
 use crate::stage::{Filesystem, Stage, StageError};
@@ -55,6 +56,8 @@ pub fn rows(stage: &mut Stage) -> Result<Vec<Row>, StageError> {
     sessions.extend(make(&server, IDLE - RUNNING)?);
     eprintln!("  waiting until nobody has used them for a minute");
     await_idle(&server)?;
+    eprintln!("  waiting until the kernel has cleared away what they gave up");
+    await_quiet()?;
     let idle = Crowd::of(&server);
     let among_idle = create(&server)?;
     eprintln!("  asking {WOKEN} of them, one at a time");
@@ -231,5 +234,24 @@ fn await_idle(server: &Server) -> Result<(), StageError> {
             });
         }
         pause(Duration::from_secs(1));
+    }
+}
+
+/// Until hardly anything runs on this machine.
+fn await_quiet() -> Result<(), StageError> {
+    /// Which part of its processors may.
+    const HARDLY: f64 = 0.1;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let busy = busy(Duration::from_secs(3));
+        if busy <= HARDLY {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(StageError::Output {
+                command: "a machine on which nothing runs".to_owned(),
+                output: format!("{:.0} % of its processors are busy still", busy * 100.0),
+            });
+        }
     }
 }
