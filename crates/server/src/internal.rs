@@ -16,7 +16,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{any, post};
 use sandbox_control::{ControlError, Kind, News};
 use serde::Serialize;
 
@@ -26,9 +26,9 @@ use crate::state::App;
 
 pub(crate) use token::Tokens;
 
-/// Its routes.
+/// Its routes, all below `/internal`.
 pub(crate) fn router() -> Router<App> {
-    Router::new()
+    let routes = Router::new()
         .route(
             "/sessions/{session_id}/container_ready",
             post(sessions::ready),
@@ -54,7 +54,11 @@ pub(crate) fn router() -> Router<App> {
             post(executions::result),
         )
         .fallback(nothing)
-        .method_not_allowed_fallback(otherwise)
+        .method_not_allowed_fallback(otherwise);
+    Router::new()
+        .nest("/internal", routes)
+        // Which is not below it to the router.
+        .route("/internal/", any(nothing))
         .layer(map_response(inward))
 }
 

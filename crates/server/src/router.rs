@@ -101,7 +101,7 @@ pub(crate) fn router(app: App, origins: &[String]) -> Router {
         .layer(from_fn_with_state(app.clone(), forward))
         .layer(from_fn_with_state(app.clone(), recognise))
         // Executors have tokens of their own, and no key.
-        .nest("/internal", internal::router());
+        .merge(internal::router());
     // A browser asks first whether it may, and brings no key for that.
     let router = match cors::layer(origins) {
         Some(cors) => router.layer(cors),

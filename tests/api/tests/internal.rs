@@ -235,7 +235,8 @@ on_every_storage! {
     fn what_is_not_there_is_told_as_everything_here(server: &Server) {
         let here = Ipv4Addr::new(127, 0, 2, 8);
         let ask = |method: &str, path: &str| server.stranger(method, path).from(here).send();
-        for path in ["/internal", "/internal/nothing", "/internal/sessions/a/b/c"] {
+        let paths = ["/internal", "/internal/", "/internal/nothing", "/internal/sessions/a/b/c"];
+        for path in paths {
             ask("POST", path).error(404, "Internal.NotFound");
         }
         let answer = ask("GET", "/internal/executions/exec_20261116_aaaaaaaa/result");
@@ -408,9 +409,12 @@ on_every_storage! {
         let execution = endless(server, &session);
         server.until(&execution, "running");
         let path = format!("/executions/{execution}/heartbeat");
+        let begin = jiff::Timestamp::now();
         report(server, &session, &path, &json!({ "progress": { "percent": 40 } })).json(200);
         let status = server.get(&format!("/executions/{execution}/status")).json(200);
         assert_eq!(status["progress"], json!({ "percent": 40 }));
+        let heard: jiff::Timestamp = status["last_heartbeat_at"].as_str().unwrap().parse().unwrap();
+        assert!((begin..=jiff::Timestamp::now()).contains(&heard), "{heard}: {status:#}");
         server.post(&format!("/executions/{execution}/cancel"), &json!({})).json(200);
         report(server, &session, &path, &json!({})).error(409, "Internal.StateConflict");
     }
