@@ -5,7 +5,10 @@
 
 mod stage;
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use sandbox_api_tests::User;
+use sandbox_api_tests::process::{started_with, unlikely};
 use serde_json::{Value, json};
 use stage::{ControlPlane, Executor, Options, TOKEN, id, until};
 
@@ -198,36 +201,46 @@ behind_every_wall! {
     }
 
     fn nothing_of_one_execution_is_left_to_the_next(stage) {
-        let leave = "t=${TMPDIR:-/tmp}; echo secret > $t/left; mkdir $t/closed; echo x > $t/closed/y; chmod 0 $t/closed; \
-            (setsid sleep 6081 &) ; nohup sleep 6081 >/dev/null 2>&1 & disown; echo left";
-        assert_eq!(stage.shell(leave), "left\n");
-        let look = "ls -A ${TMPDIR:-/tmp}; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline 2>/dev/null | \
-            grep -q '^sleep 6081' && echo alive; done; true";
-        assert_eq!(stage.shell(look), "");
-        must_be_gone("sleep\u{0}6081\u{0}");
+        let word = fresh();
+        let leave = format!(
+            "t=${{TMPDIR:-/tmp}}; echo secret > $t/left; mkdir $t/closed; echo x > $t/closed/y; chmod 0 $t/closed; \
+             (setsid sleep {word} &) ; nohup sleep {word} >/dev/null 2>&1 & disown; echo left"
+        );
+        assert_eq!(stage.shell(&leave), "left\n");
+        let look = format!(
+            "ls -A ${{TMPDIR:-/tmp}}; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline 2>/dev/null | \
+             grep -q '^sleep {word}' && echo alive; done; true"
+        );
+        assert_eq!(stage.shell(&look), "");
+        must_be_gone(&word);
     }
 
     fn what_forks_without_end_ends_with_its_time(stage) {
-        let id = stage.begin("shell", "f() { sleep 6082 & f & f; }; ulimit -u 300 2>/dev/null; f 2>/dev/null; sleep 6082");
-        until(|| is_there("sleep\u{0}6082\u{0}").then_some(()), || stage.executor.log());
+        let word = fresh();
+        let bomb = format!("f() {{ sleep {word} & f & f; }}; ulimit -u 300 2>/dev/null; f 2>/dev/null; sleep {word}");
+        let id = stage.begin("shell", &bomb);
+        must_be_there(&word, 1);
         stage.executor.call("POST", &format!("/executions/{id}/cancel")).send().json(202);
         assert_eq!(stage.control_plane.result(&id)["status"], "cancelled");
-        must_be_gone("sleep\u{0}6082\u{0}");
+        must_be_gone(&word);
         assert_eq!(stage.shell("echo again"), "again\n");
     }
 
     fn two_at_once_do_not_see_each_other(stage) {
-        let first = stage.begin("shell", "echo secret > ${TMPDIR:-/tmp}/mine; echo $$ > pid; sleep 6083");
+        let word = fresh();
+        let first = format!("echo secret > ${{TMPDIR:-/tmp}}/mine; echo $$ > pid; sleep {word}");
+        let first = stage.begin("shell", &first);
         let pid = stage.executor.until_file("pid");
-        // By number, where numbers are the same for both, and by name.
+        must_be_there(&word, 1);
+        // By number, where numbers are the same for both, and by name: the brackets keep whoever looks from finding itself.
         let look = format!(
             "kill -9 {} 2>/dev/null && echo killed; cat /proc/{}/environ 2>/dev/null | grep -a PATH; \
-             ls ${{TMPDIR:-/tmp}}; find / -name mine -path '*-*' 2>/dev/null; pkill -9 -x sleep; true",
+             ls ${{TMPDIR:-/tmp}}; find / -name mine -path '*-*' 2>/dev/null; pkill -9 -f '[s]leep {word}'; true",
             if pid.trim() == "2" { "999999" } else { pid.trim() },
             if pid.trim() == "2" { "999999" } else { pid.trim() },
         );
         assert_eq!(stage.shell(&look), "");
-        assert!(is_there("sleep\u{0}6083\u{0}"));
+        assert_eq!(started_with(&word).len(), 1);
         stage.executor.call("POST", &format!("/executions/{first}/cancel")).send().json(202);
         assert_eq!(stage.control_plane.result(&first)["status"], "cancelled");
     }
@@ -241,27 +254,36 @@ behind_every_wall! {
 
     fn everything_ends_when_the_door_is_killed(stage) {
         let mut stage = stage;
-        stage.begin("shell", "echo x > begun; (setsid sleep 6084 &); sleep 6084");
-        stage.executor.until_file("begun");
+        let word = fresh();
+        stage.begin("shell", &format!("(setsid sleep {word} &); sleep {word}"));
+        must_be_there(&word, 2);
         stage.executor.kill();
-        must_be_gone("sleep\u{0}6084\u{0}");
+        must_be_gone(&word);
         stage.executor.start();
         assert_eq!(stage.control_plane.result(&id(1))["status"], "crashed");
     }
 }
 
-/// Is there a process with this command line?
-fn is_there(command: &str) -> bool {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    { lines }.any(|line| line == command.as_bytes())
+/// A number of seconds to sleep that nobody else sleeps, here or in a test beside this one.
+fn fresh() -> String {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    unlikely(6081, GIVEN.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Waits until at least so many sleep for `word`.
+#[track_caller]
+fn must_be_there(word: &str, count: usize) {
+    until(
+        || (started_with(word).len() >= count).then_some(()),
+        || format!("{:?} sleep for {word}", started_with(word)),
+    );
 }
 
 #[track_caller]
-fn must_be_gone(command: &str) {
+fn must_be_gone(word: &str) {
     until(
-        || (!is_there(command)).then_some(()),
-        || format!("{command:?} is there"),
+        || started_with(word).is_empty().then_some(()),
+        || format!("{:?} sleep for {word}", started_with(word)),
     );
 }
 

@@ -249,22 +249,42 @@ fn processors_are_shared_out() {
         let used = outcome.result.metrics.cpu_time_ms;
         assert!(used < 1000.0, "{used}");
         // It is the group that made them wait.
-        let throttled = grounds(&nursery().to_string()).into_iter().any(|ground| {
-            let group = ground.join(id('a').as_str()).join("started");
-            let text = std::fs::read_to_string(group.join("cpu.stat")).unwrap_or_default();
-            let mut lines = text.lines();
-            let times = lines.find_map(|line| line.strip_prefix("nr_throttled "));
-            times.is_some_and(|times| times != "0")
-        });
-        assert!(throttled);
+        assert!(groups_of_code().iter().any(|group| is_throttled(group)));
     });
+}
+
+/// The groups of what session `a` runs.
+fn groups_of_code() -> Vec<PathBuf> {
+    let grounds = grounds(&nursery().to_string()).into_iter();
+    grounds
+        .map(|ground| ground.join(id('a').as_str()).join("started"))
+        .collect()
+}
+
+/// Was somebody in this group made to wait for a processor?
+fn is_throttled(group: &Path) -> bool {
+    let text = std::fs::read_to_string(group.join("cpu.stat")).unwrap_or_default();
+    let mut lines = text.lines();
+    let times = lines.find_map(|line| line.strip_prefix("nr_throttled "));
+    times.is_some_and(|times| times != "0")
+}
+
+/// Who is in this group.
+fn members(group: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    text.lines().map(|pid| pid.parse().unwrap()).collect()
 }
 
 #[test]
 fn a_session_whose_processors_are_busy_answers_and_ends_its_executions_in_time() {
     served(async |_, local, _| {
-        let half = with('a', |resources| resources.cpu = Cpu(500));
-        let line = local.raise(half).await.unwrap().line;
+        // So little that on a busy machine it is used up, too.
+        let tenth = with('a', |resources| resources.cpu = Cpu(100));
+        let others = children(nursery());
+        let line = local.raise(tenth).await.unwrap().line;
+        let mut keepers = children(nursery());
+        keepers.retain(|pid| !others.contains(pid));
+        let groups = groups_of_code();
         let busy = "for i in $(seq 40); do while :; do :; done & done; wait";
         let busy = Request {
             timeout_seconds: 3,
@@ -275,19 +295,26 @@ fn a_session_whose_processors_are_busy_answers_and_ends_its_executions_in_time()
             let line = line.clone();
             async move { line.execute(busy, || {}).await.unwrap() }
         });
-        let mut answers = Vec::new();
+        let (mut answers, mut held) = (Vec::new(), Vec::new());
         while !running.is_finished() {
             let asked = Instant::now();
             line.ask(Ask::Ping).await.unwrap();
             answers.push(asked.elapsed());
+            held.extend(groups.iter().flat_map(|group| members(group)));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!(running.await.unwrap().ending, Ending::TimedOut);
+        // How exactly is measured where nobody else is busy.
         let late = begin.elapsed() - Duration::from_secs(3);
-        assert!(late < Duration::from_millis(600), "{late:?}");
+        assert!(late < Duration::from_secs(5), "{late:?}");
         answers.sort();
         let median = answers[answers.len() / 2];
-        assert!(median < Duration::from_millis(20), "{median:?}");
+        assert!(median < Duration::from_secs(1), "{median:?}");
+        // Only what runs code is made to wait, and not who answers.
+        assert!(groups.iter().any(|group| is_throttled(group)));
+        assert!(!held.is_empty() && !keepers.is_empty());
+        let is_free = |keeper: &u32| !held.contains(keeper);
+        assert!(keepers.iter().all(is_free), "{keepers:?} {held:?}");
     });
 }
 
@@ -333,7 +360,8 @@ fn what_fills_the_disk_is_killed_and_may_be_removed() {
             panic!("{answer:?}");
         };
         let entries = entries.entries;
-        assert!((8..16).contains(&entries.len()), "{entries:?}");
+        // Whoever watches may be kept from it for a while, and not for so long that all would be written.
+        assert!((8..80).contains(&entries.len()), "{entries:?}");
         for entry in entries {
             line.ask(Ask::Remove(entry.name.into())).await.unwrap();
         }

@@ -20,7 +20,7 @@ enum Needs {
 use Needs::{Admin, Nothing, Operate, Read};
 
 /// Every route, and what it needs.
-const ROUTES: [(&str, &str, Needs); 44] = [
+const ROUTES: [(&str, &str, Needs); 45] = [
     ("POST", "/api/v1/sessions", Operate),
     ("GET", "/api/v1/sessions", Read),
     ("GET", "/api/v1/sessions/SESSION", Read),
@@ -65,7 +65,53 @@ const ROUTES: [(&str, &str, Needs); 44] = [
     ("GET", "/ready", Nothing),
     ("GET", "/metrics", Nothing),
     ("GET", "/api/v1/openapi.json", Nothing),
+    ("GET", "/api/v1/docs", Nothing),
 ];
+
+/// What the description of the API tells of: every method and path, written as above, and what it needs.
+fn described() -> Vec<(String, String, Needs)> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/sandbox.json");
+    let text = std::fs::read_to_string(path).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let paths = document["paths"].as_object().unwrap().iter();
+    let operations = paths.flat_map(|(path, item)| {
+        let methods = item.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| (method, path, &operation["security"]))
+    });
+    operations
+        .map(|(method, path, security)| {
+            let needed = [Nothing, Read, Operate, Admin].into_iter().find(|needed| {
+                let requirement = match needed {
+                    Nothing => json!({}),
+                    scope => json!({ "api_key": [format!("{scope:?}").to_lowercase()] }),
+                };
+                *security == json!([requirement])
+            });
+            let needed = needed.unwrap_or_else(|| panic!("{method} {path}: {security}"));
+            let path = path
+                .replace("{session_id}", "SESSION")
+                .replace("{execution_id}", "EXECUTION")
+                .replace("{template_id}", "TEMPLATE")
+                .replace("{node_id}", "NODE")
+                .replace("{key_id}", "KEY")
+                .replace("{port}", "8000")
+                .replace("{path}", "a/b");
+            (method.to_uppercase(), path, needed)
+        })
+        .collect()
+}
+
+#[test]
+fn every_route_that_is_described_is_asked_here_and_needs_what_is_told() {
+    let described = described();
+    assert!(described.len() > 30, "{described:?}");
+    for (method, path, told) in described {
+        let mut routes = ROUTES.into_iter();
+        let route = routes.find(|(listed, at, _)| *listed == method && *at == path);
+        let (.., needed) = route.unwrap_or_else(|| panic!("nobody asks {method} {path}"));
+        assert_eq!(needed, told, "{method} {path}");
+    }
+}
 
 /// The same, with identifiers of nothing that is there.
 fn target(path: &str) -> String {

@@ -1,9 +1,96 @@
 //! Who changed what is written down.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use sandbox_api_tests::{Options, Storage};
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use sandbox_api_tests::{Options, Server, Storage, id_of, on_every_storage};
 use sandbox_test_servers::Database;
-use serde_json::json;
+use serde_json::{Value, json};
+
+fn names(object: &Value) -> BTreeSet<&str> {
+    object
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+fn records(page: &Value) -> Vec<Value> {
+    page["records"].as_array().unwrap().clone()
+}
+
+on_every_storage! {
+    fn the_audit_is_read_newest_first_and_a_page_at_a_time(server: &Server) {
+        let begin = Timestamp::now();
+        let made = server.post("/api-keys", &json!({ "name": "another's", "scope": "admin" })).json(201);
+        let (key, secret) = (&made["key_id"], made["secret"].as_str().unwrap());
+        let ask = |method: &str, path: &str, request: &str, body: Value| {
+            let call = server.stranger(method, &format!("/api/v1{path}")).key(secret);
+            call.header("X-Request-Id", request).json(&body).send()
+        };
+        let session = ask("POST", "/sessions", "the-session", json!({ "template_id": "python-basic" })).json(201);
+        let session = id_of(&session);
+        let template = json!({ "id": "audited", "name": "Audited", "image": "host" });
+        ask("POST", "/templates", "the-template", template).json(201);
+        // More than a page has that does not say.
+        for number in 0..60 {
+            ask("PUT", "/templates/audited", &format!("update-{number:02}"), json!({ "name": number.to_string() })).json(200);
+        }
+        ask("DELETE", &format!("/sessions/{session}"), "the-end-of-it", json!({})).json(200);
+
+        let list = |query: &str| server.get(&format!("/audit?{query}")).json(200);
+        let whole = list("limit=200");
+        assert_eq!(names(&whole), ["next_cursor", "records", "total"].into());
+        let all = records(&whole);
+        assert_eq!((&whole["total"], &whole["next_cursor"]), (&json!(all.len()), &Value::Null));
+        let updates = (0..60).rev().map(|number| ("template.update".to_owned(), "audited".to_owned(), format!("update-{number:02}")));
+        let expected: Vec<_> = [("session.end".to_owned(), session.clone(), "the-end-of-it".to_owned())].into_iter()
+            .chain(updates)
+            .chain([
+                ("template.create".to_owned(), "audited".to_owned(), "the-template".to_owned()),
+                ("session.create".to_owned(), session.clone(), "the-session".to_owned()),
+            ])
+            .collect();
+        let text = |record: &Value, field: &str| record[field].as_str().unwrap().to_owned();
+        let by_key: Vec<_> = all.iter().filter(|record| record["key_id"] == *key).collect();
+        let told: Vec<_> = by_key.iter()
+            .map(|record| (text(record, "action"), text(record, "object"), text(record, "request_id")))
+            .collect();
+        assert_eq!(told, expected);
+        let mut last = Timestamp::now();
+        for record in &by_key {
+            assert_eq!(names(record), ["action", "at", "detail", "key_id", "object", "request_id"].into());
+            let at = text(record, "at").parse().unwrap();
+            assert!((begin..=last).contains(&at), "{record:#}");
+            last = at;
+        }
+        let made = by_key.last().unwrap();
+        let expected = json!({ "template_id": "python-basic", "mode": "ephemeral", "forked_from": null });
+        assert_eq!(made["detail"], expected);
+
+        let usual = list("");
+        assert_eq!((records(&usual), &usual["total"]), (all[..50].to_vec(), &whole["total"]));
+        let some = list("limit=7&offset=3");
+        assert_eq!((records(&some), &some["total"]), (all[3..10].to_vec(), &whole["total"]));
+        assert_eq!(records(&list(&format!("offset={}", all.len()))), [Value::Null; 0]);
+        let (mut page, mut seen) = (list("limit=25"), Vec::new());
+        while let Some(cursor) = page["next_cursor"].as_str().map(str::to_owned) {
+            assert_eq!(records(&page).len(), 25);
+            seen.extend(records(&page));
+            page = list(&format!("limit=25&cursor={cursor}"));
+            assert_eq!(page["total"], whole["total"]);
+        }
+        seen.extend(records(&page));
+        assert_eq!(seen, all);
+        for (query, field) in [("limit=0", "limit"), ("limit=201", "limit"), ("offset=-1", "offset"), ("cursor=!", "cursor"),
+            ("offset=1&cursor=x", "cursor"), ("action=session.end", "action")]
+        {
+            server.get(&format!("/audit?{query}")).invalid(field);
+        }
+    }
+}
 
 #[test]
 fn every_change_is_written_down_with_who_made_it_and_by_which_request() {

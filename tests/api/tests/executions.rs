@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use sandbox_api_tests::{Event, Form, Server, is_time, like, on_every_storage};
+use sandbox_api_tests::process::{started_with, unlikely};
+use sandbox_api_tests::{Event, Form, Server, eventually, is_time, like, on_every_storage};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -71,6 +72,12 @@ fn heard(events: &[Event], name: &str) -> Vec<u8> {
                 .unwrap()
         })
         .collect()
+}
+
+/// Nothing that was started with this word goes on.
+#[track_caller]
+fn must_be_gone(word: &str) {
+    eventually("it is gone", || started_with(word).is_empty().then_some(()));
 }
 
 #[track_caller]
@@ -169,7 +176,8 @@ on_every_storage! {
 
     fn an_execution_is_submitted_and_found_later(server: &Server) {
         let id = server.session();
-        let answer = server.post(&format!("/sessions/{id}/execute"), &json!({ "language": "shell", "code": "echo out; sleep 0.3" }));
+        let code = "echo out; until [ -e go ]; do sleep 0.01; done";
+        let answer = server.post(&format!("/sessions/{id}/execute"), &json!({ "language": "shell", "code": code }));
         let answer = answer.json(200);
         assert_eq!(names(&answer), ["execution_id", "status", "submitted_at"].into());
         assert_eq!(answer["status"], "submitted");
@@ -179,6 +187,8 @@ on_every_storage! {
         assert!(error["solution"].as_str().unwrap().contains("wait"), "{error}");
         let status = server.get(&format!("/executions/{execution}/status")).json(200);
         assert!(["pending", "running"].contains(&status["status"].as_str().unwrap()), "{status:#}");
+        server.until(execution, "running");
+        server.upload(&id, "go", b"").json(201);
         server.until(execution, "completed");
         let result = server.get(&format!("/executions/{execution}/result")).json(200);
         assert_eq!((&result["status"], &result["stdout"]), (&json!("success"), &json!("out\n")));
@@ -267,40 +277,49 @@ on_every_storage! {
 
     fn an_execution_that_takes_too_long_is_ended_in_time(server: &Server) {
         let id = server.session();
+        let word = unlikely(3141, 1);
+        let stubborn = format!(
+            "trap '' TERM INT HUP; (setsid sleep {word} &); until pgrep -x sleep > /dev/null; do :; done; \
+             echo before; while true; do sleep {word}; done"
+        );
         for (language, code) in [
             ("python", "print('before', flush=True)\nwhile True: pass"),
-            ("shell", "trap '' TERM INT HUP; echo before; (trap '' TERM; setsid sleep 31.4159 &) ; while true; do sleep 31.4159; done"),
+            ("shell", &stubborn),
         ] {
             let begin = Instant::now();
-            let result = server.run_with(&id, json!({ "language": language, "code": code, "timeout": 1 }));
+            let result = server.run_with(&id, json!({ "language": language, "code": code, "timeout": 2 }));
             let took = begin.elapsed();
             assert_eq!(result["status"], "timeout", "{result:#}");
             assert_eq!(result["error_code"], "Sandbox.ExecTimeout");
             assert_eq!(result["exit_code"], -1);
             assert_eq!(result["stdout"], "before\n");
             let stderr = result["stderr"].as_str().unwrap();
-            assert!(stderr.contains("Execution timeout after 1 seconds"), "{stderr}");
+            assert!(stderr.contains("Execution timeout after 2 seconds"), "{stderr}");
+            // To a tenth of a second where nobody else is busy: bench/ holds it to that.
             let reported = result["execution_time"].as_f64().unwrap();
-            assert!((0.9..=1.1).contains(&reported), "{reported}");
-            assert!(took < Duration::from_secs(4), "{took:?}");
+            assert!((1.9..5.0).contains(&reported), "{reported}");
+            assert!(took < Duration::from_secs(20), "{took:?}");
             let execution = result["execution_id"].as_str().unwrap();
             let status = server.get(&format!("/executions/{execution}")).json(200);
             assert_eq!(status["status"], "timeout");
             assert!(is_time(&status["timeout_at"]) && status["completed_at"].is_null(), "{status:#}");
             assert_eq!(status["timeout_at"], result["completed_at"]);
         }
+        must_be_gone(&word);
         assert_eq!(server.shell(&id, "echo answers"), "answers");
     }
 
     fn an_execution_is_cancelled_with_everything_it_started(server: &Server) {
         let id = server.session();
-        let code = "trap '' TERM; echo $$ > started; (setsid sleep 27.1828 &); while true; do sleep 27.1828; done";
-        let execution = server.submit(&id, json!({ "language": "shell", "code": code, "timeout": 60 }));
-        server.until_file(&id, "started");
+        let word = unlikely(2718, 2);
+        let code = format!("trap '' TERM; (setsid sleep {word} &); while true; do sleep {word}; done");
+        let execution = server.submit(&id, json!({ "language": "shell", "code": code, "timeout": 600 }));
+        eventually("both sleep", || (started_with(&word).len() == 2).then_some(()));
         let begin = Instant::now();
         let cancelled = server.post(&format!("/executions/{execution}/cancel"), &json!({})).json(200);
-        assert!(begin.elapsed() < Duration::from_secs(5));
+        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
         assert_eq!(cancelled["status"], "cancelled");
+        must_be_gone(&word);
         let result = server.get(&format!("/executions/{execution}/result")).json(200);
         assert_eq!((&result["status"], &result["exit_code"]), (&json!("cancelled"), &json!(-1)));
         assert_eq!(result["error_code"], Value::Null);
@@ -591,17 +610,17 @@ on_every_storage! {
 
     fn executions_of_a_session_run_beside_each_other(server: &Server) {
         let id = server.session();
-        let begin = Instant::now();
         std::thread::scope(|scope| {
             for number in 0..4 {
                 let (server, id) = (&server, &id);
                 scope.spawn(move || {
-                    let code = format!("sleep 0.5; echo {number}");
+                    // None ends before all are there.
+                    let meet = "until [ -e 0 ] && [ -e 1 ] && [ -e 2 ] && [ -e 3 ]; do sleep 0.01; done";
+                    let code = format!("echo > {number}; {meet}; echo {number}");
                     assert_eq!(server.shell(id, &code), number.to_string());
                 });
             }
         });
-        assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     }
 
     fn a_session_that_ends_ends_what_runs_in_it(server: &Server) {

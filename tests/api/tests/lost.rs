@@ -95,12 +95,17 @@ fn nothing_is_cancelled_in_a_session_that_stands_still_and_nobody_waits_for_it()
 #[test]
 fn what_waits_for_its_turn_is_cancelled_too() {
     let server = Options::on(Storage::SqliteAndFiles)
-        .with(&["--hibernate-after", "1s"])
+        .with(&["--hibernate-after", "1s", "--pool", "none"])
         .start();
-    let session = server.session_with(json!({ "pool": "never" }));
+    let session = server.session();
     server.shell(&session, "true");
-    // Its processes are given up; what comes now waits until they are there again.
-    sandbox_api_tests::pause(Duration::from_secs(5));
+    // What comes when they are given up waits until they are there again.
+    eventually("its processes are given up", || {
+        let metrics = server.stranger("GET", "/metrics").send().text();
+        let mut lines = metrics.lines();
+        lines.find(|line| *line == "sandbox_sessions_raised 0")?;
+        Some(())
+    });
     let event = "x".repeat(1_000_000);
     let code = json!({ "language": "shell", "code": "sleep 600", "timeout": 900, "event": event });
     let execution = server.submit(&session, code);
@@ -144,7 +149,7 @@ fn what_a_server_was_told_to_end_is_run_again_by_the_next() {
 
 #[test]
 fn what_crashes_again_and_again_is_given_up() {
-    let server = plain();
+    let mut server = plain();
     let session = server.session();
     let word = unlikely(900, 3);
     let code = json!({ "language": "shell", "code": format!("sleep {word}"), "timeout": 900, "retry": true });
@@ -158,7 +163,9 @@ fn what_crashes_again_and_again_is_given_up() {
             execution = next(&server, &session, &execution);
         }
     }
-    sandbox_api_tests::pause(Duration::from_secs(6));
+    // A server that ends waits until what crashed is to be run again, or is not; the next one has what is.
+    server.stop();
+    server.start();
     let all = server
         .get(&format!("/sessions/{session}/executions"))
         .json(200);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use sandbox_api_tests::process::{started_with, unlikely};
 use sandbox_api_tests::{Form, Server, eventually, id_of, is_time, like, on_every_storage};
 use serde_json::{Value, json};
 
@@ -68,6 +69,26 @@ fn listed(page: &Value) -> Vec<String> {
 /// A name that no other promise uses on the same server.
 fn agent(purpose: &str) -> String {
     format!("agent of {purpose}")
+}
+
+/// Has code count in a session, and somebody sleep for `word` beside it: the execution.
+fn counting(server: &Server, session: &str, word: &str) -> String {
+    // Renamed, so that whoever reads it finds it whole.
+    let code = format!(
+        "sleep {word} & i=0; while true; do i=$((i+1)); echo $i > .tick; mv .tick tick; sleep 0.01; done"
+    );
+    let asked = json!({ "language": "shell", "code": code, "timeout": 600 });
+    let execution = server.submit(session, asked);
+    server.until_file(session, "tick");
+    execution
+}
+
+/// How far it counted, as the sleeper beside it would read it: a session that stands still answers nobody.
+fn counted(word: &str) -> u64 {
+    let sleeper = eventually("somebody sleeps beside it", || started_with(word).pop());
+    let tick = format!("/proc/{}/root/workspace/tick", sleeper.as_raw_nonzero());
+    let text = std::fs::read_to_string(tick).unwrap();
+    text.trim().parse().unwrap()
 }
 
 on_every_storage! {
@@ -384,15 +405,19 @@ on_every_storage! {
     }
 
     fn a_paused_session_stands_still_and_goes_on(server: &Server) {
-        let id = server.session();
+        let (id, other) = (server.session(), server.session());
         let path = format!("/sessions/{id}");
-        // Renamed, so that whoever reads it finds it whole.
-        let ticking = "i=0; while true; do i=$((i+1)); echo $i > .tick; mv .tick tick; sleep 0.01; done";
-        let ticker = server.submit(&id, json!({ "language": "shell", "code": ticking, "timeout": 60 }));
-        server.until_file(&id, "tick");
+        let (word, others) = (unlikely(6000, 1), unlikely(6000, 2));
+        let ticker = counting(server, &id, &word);
+        counting(server, &other, &others);
         let paused = server.post(&format!("{path}/pause"), &json!({})).json(200);
         assert_eq!(paused["status"], "paused");
         assert_eq!(server.get(&path).json(200)["status"], "paused");
+        // While another one counts on.
+        let (still, begin) = (counted(&word), counted(&others));
+        eventually("the other counts on", || (counted(&others) > begin + 20).then_some(()));
+        assert_eq!(counted(&word), still);
+        server.delete(&format!("/sessions/{other}")).json(200);
 
         for (method, action, body) in [
             ("POST", "pause", json!({})),
@@ -409,13 +434,14 @@ on_every_storage! {
         }
         server.upload(&id, "new", b"x").error(409, "Sandbox.StateConflict");
         server.until(&ticker, "running");
+        assert_eq!(counted(&word), still);
 
         let resumed = server.post(&format!("{path}/resume"), &json!({})).json(200);
         assert_eq!(resumed["status"], "running");
         server.post(&format!("{path}/resume"), &json!({})).error(409, "Sandbox.StateConflict");
-        // The same process goes on.
-        let before: u64 = server.shell(&id, "cat tick").parse().unwrap_or(0);
-        server.shell(&id, &format!("until [ \"$(cat tick)\" -gt {} ]; do sleep 0.01; done", before + 1));
+        // The same process goes on: it does not count from the beginning.
+        let next = eventually("it counts on", || Some(counted(&word)).filter(|next| *next != still));
+        assert!(next > still, "{next} after {still}");
         server.post(&format!("/executions/{ticker}/cancel"), &json!({})).json(200);
 
         server.post(&format!("{path}/pause"), &json!({})).json(200);
@@ -668,7 +694,11 @@ on_every_storage! {
         server.delete(&format!("/sessions/{id}")).json(200);
         let ended = resumed.until_status("terminated");
         assert!(begin.elapsed() < Duration::from_secs(5));
-        drop(after(ended.id.as_deref().unwrap()));
+        // After the last one comes nothing but what is new.
+        let mut last = after(ended.id.as_deref().unwrap());
+        let fork = id_of(&server.post(&format!("/sessions/{id}/fork"), &json!({})).json(201));
+        let next = last.next().unwrap();
+        assert_eq!((next.name.as_str(), &next.data["detail"]), ("forked", &json!({ "forked_to": fork })));
 
         for last in ["x", "-1", "1.5", ""] {
             server.call("GET", &target).header("Last-Event-ID", last).send().invalid("Last-Event-ID");

@@ -1,7 +1,7 @@
 //! Real servers for tests: a [`Database`], which is PostgreSQL or MariaDB, and an [`S3`] store. Beside them
 //! [`ContainerCredentials`], which plays a part of Amazon's.
 //!
-//! Each has a data directory of its own, a loopback port that the kernel picked, a password that
+//! Each has a data directory of its own, a loopback port that the kernel gives to nobody, a password that
 //! nobody else knows, and is ready when `start` returns: it answered a query. It can be stopped,
 //! killed and started again on the same data and port. When it is dropped, and also when the test
 //! process is killed, nothing stays: no process, no directory. A server that is not installed fails
