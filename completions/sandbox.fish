@@ -241,6 +241,7 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l max-lifetime -
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l expire -d 'Whether sessions end when they expire: on or off [SANDBOX_EXPIRE, on]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l reap-interval -d 'How often sessions are looked at for ending, a minute at most [SANDBOX_REAP_INTERVAL, 10s]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l retention -d 'How long a workspace is kept after its session\'s end; or off: for ever [SANDBOX_RETENTION, 24h]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l record-retention -d 'How long a session that ended and its executions are remembered; or off: for ever [SANDBOX_RECORD_RETENTION, off]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l hibernate-after -d 'A session unused for so long gives its processes up until its next use; or off [SANDBOX_HIBERNATE_AFTER, 1m]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l strict-limits -d 'Refuse sessions whose template\'s limits cannot be enforced here: on or off [SANDBOX_STRICT_LIMITS, off]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l max-sessions -d 'The most sessions at a time [SANDBOX_MAX_SESSIONS, 20000]' -r

@@ -371,6 +371,7 @@ _arguments "${_arguments_options[@]}" : \
 '--expire=[Whether sessions end when they expire\: on or off \[SANDBOX_EXPIRE, on\]]:SWITCH:_default' \
 '--reap-interval=[How often sessions are looked at for ending, a minute at most \[SANDBOX_REAP_INTERVAL, 10s\]]:TIME:_default' \
 '--retention=[How long a workspace is kept after its session'\''s end; or off\: for ever \[SANDBOX_RETENTION, 24h\]]:TIME:_default' \
+'--record-retention=[How long a session that ended and its executions are remembered; or off\: for ever \[SANDBOX_RECORD_RETENTION, off\]]:TIME:_default' \
 '--hibernate-after=[A session unused for so long gives its processes up until its next use; or off \[SANDBOX_HIBERNATE_AFTER, 1m\]]:TIME:_default' \
 '--strict-limits=[Refuse sessions whose template'\''s limits cannot be enforced here\: on or off \[SANDBOX_STRICT_LIMITS, off\]]:SWITCH:_default' \
 '--max-sessions=[The most sessions at a time \[SANDBOX_MAX_SESSIONS, 20000\]]:NUMBER:_default' \

@@ -33,6 +33,17 @@ pub struct Ready {
     pub ready_at: Timestamp,
 }
 
+/// A container that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// Well if it is 0.
+    pub exit_code: i32,
+    /// When.
+    pub exited_at: Timestamp,
+    /// Why, in a word.
+    pub reason: &'static str,
+}
+
 /// Whether a report is news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
@@ -63,33 +74,35 @@ impl Control {
         let with = |session: &mut Session| {
             session.container_id = Some(ready.container_id.clone());
             session.executor_url = Some(ready.executor_url.clone());
-            // By a clock that nobody here has set.
-            let since = ready.ready_at.min(Timestamp::now());
-            session.started_at = Some(since.max(session.created_at));
+            session.started_at = Some(within(session, ready.ready_at));
         };
         self.change(id, SessionEvent::Ready, with).await?;
         Ok(News::First)
     }
 
-    /// A session's container ended: well if its status is 0. The session ends with it, as it does when somebody
-    /// ends it.
+    /// A session's container ended. The session ends with it, as it does when somebody ends it.
     pub async fn container_exited(
         &self,
         caller: &Caller,
         id: &SessionId,
-        exit_code: i32,
-        reason: &str,
+        exit: &Exit,
     ) -> Result<News, ControlError> {
         if self.session(id).await?.status.is_over() {
             return Ok(News::Again);
         }
+        let Exit {
+            exit_code,
+            exited_at,
+            reason,
+        } = exit;
         let reason = format!("its container exited with status {exit_code} ({reason})");
         let with = |session: &mut Session| {
-            if exit_code != 0 {
+            session.terminated_at = Some(within(session, *exited_at));
+            if *exit_code != 0 {
                 session.error = Some(reason.clone());
             }
         };
-        let event = SessionEvent::Exited(exit_code);
+        let event = SessionEvent::Exited(*exit_code);
         let exited = match self.change(id, event, with).await {
             Ok(session) => session,
             Err(ControlError::Conflict { .. }) if self.session(id).await?.status.is_over() => {
@@ -105,7 +118,11 @@ impl Control {
     }
 
     /// Writes down of every execution that is under way in a session that it is lost.
-    async fn crash_all_in(&self, id: &SessionId, reason: &str) -> Result<(), ControlError> {
+    pub(crate) async fn crash_all_in(
+        &self,
+        id: &SessionId,
+        reason: &str,
+    ) -> Result<(), ControlError> {
         for summary in self.shared.records.live_executions(id).await? {
             if let Some(execution) = self.shared.records.execution(&summary.value.id).await? {
                 self.crash(execution, reason).await;
@@ -311,6 +328,11 @@ fn after(execution: &Execution, event: ExecutionEvent) -> Result<ExecutionStatus
     })
 }
 
+/// A time that a container told, by a clock that nobody here has set: not before there was the session, nor to come.
+fn within(session: &Session, time: Timestamp) -> Timestamp {
+    time.min(Timestamp::now()).max(session.created_at)
+}
+
 #[cfg(test)]
 mod tests {
     use sandbox_store::records::PageRequest;
@@ -324,8 +346,16 @@ mod tests {
         let session = stage.session().await;
         stage.host.fail(Deed::End);
         let (control, caller) = (&stage.control, Caller::nobody());
-        let exited = control.container_exited(&caller, &session.id, 0, "exited");
+        let exit = Exit {
+            exit_code: 0,
+            exited_at: Timestamp::MAX,
+            reason: "normal",
+        };
+        let exited = control.container_exited(&caller, &session.id, &exit);
         exited.await.unwrap_err();
+        // By our clock, where the other is wrong.
+        let ended = control.session(&session.id).await.unwrap().terminated_at;
+        assert!(ended.unwrap() <= Timestamp::now());
         let page = PageRequest::first(10).unwrap();
         let audit = control.shared.records.audit(&page).await.unwrap().items;
         let mut ends = audit.iter().filter(|record| record.action == "session.end");

@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 use crate::activity::Activity;
 use crate::error::ControlError;
 use crate::events::Events;
-use crate::keeping::Leaving;
 use crate::live::Live;
 use crate::node::Draining;
 use crate::packages::Packages;
@@ -20,6 +19,7 @@ use crate::pool::Pool;
 use crate::repetition::Requests;
 use crate::settings::Settings;
 use crate::template::Templates;
+use crate::tenure::Tenure;
 use crate::terminal::Terminals;
 use crate::underway::Underway;
 
@@ -43,11 +43,15 @@ pub(crate) struct Shared {
     pub(crate) terminals: Terminals,
     pub(crate) pool: Pool,
     pub(crate) packages: Packages,
-    pub(crate) leaving: Leaving,
+    /// A session ended whose files are to be kept.
+    pub(crate) left: Notify,
     /// Sessions whose workspaces are being removed.
     pub(crate) cleaning: std::sync::Mutex<HashSet<SessionId>>,
     pub(crate) requests: Requests,
+    /// Held by whoever takes one of the last places for sessions.
+    pub(crate) admission: tokio::sync::Mutex<()>,
     pub(crate) draining: Draining,
+    pub(crate) tenure: Tenure,
     drained: tokio::sync::OnceCell<()>,
     stopped: tokio::sync::OnceCell<()>,
     hurry: Notify,
@@ -67,7 +71,8 @@ impl Control {
         runtime: Arc<dyn Runtime>,
         ended: mpsc::UnboundedReceiver<Ended>,
     ) -> Result<Control, ControlError> {
-        let (control, left) = Control::new(settings, records, objects, runtime);
+        let control = Control::new(settings, records, objects, runtime);
+        control.take_node().await?;
         let there = control.shared.live.runtime().workspaces().await?;
         control.seed_templates().await?;
         control.recover().await?;
@@ -77,22 +82,22 @@ impl Control {
         control.in_background(control.clone().fill_pool());
         control.in_background(control.clone().reap());
         control.in_background(control.clone().tidy());
-        control.in_background(control.clone().keep_all(left));
+        control.in_background(control.clone().keep_all());
         control.in_background(control.clone().watch_ends(ended));
         Ok(control)
     }
 
-    /// Puts it together and does nothing yet; with it come the sessions whose files are to be kept.
+    /// Puts it together and does nothing yet.
     pub(crate) fn new(
         settings: Settings,
         records: Records,
         objects: Objects,
         runtime: Arc<dyn Runtime>,
-    ) -> (Control, mpsc::UnboundedReceiver<SessionId>) {
-        let (leaving, left) = mpsc::unbounded_channel();
+    ) -> Control {
         let shared = Shared {
             settings,
             requests: Requests::default(),
+            admission: tokio::sync::Mutex::default(),
             records,
             objects,
             live: Arc::new(Live::new(runtime)),
@@ -103,9 +108,10 @@ impl Control {
             terminals: Terminals::default(),
             pool: Pool::default(),
             packages: Packages::default(),
-            leaving,
+            left: Notify::new(),
             cleaning: std::sync::Mutex::default(),
             draining: Draining::default(),
+            tenure: Tenure::default(),
             drained: tokio::sync::OnceCell::new(),
             stopped: tokio::sync::OnceCell::new(),
             hurry: Notify::new(),
@@ -113,7 +119,7 @@ impl Control {
             background: std::sync::Mutex::default(),
         };
         let shared = Arc::new(shared);
-        (Control { shared }, left)
+        Control { shared }
     }
 
     /// The records, for whoever tells of their health.

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use sandbox_executor::protocol::RefusalKind;
+use sandbox_model::NodeId;
 use sandbox_model::execution::ExecutionStatus;
 use sandbox_runtime::{LineError, RuntimeError};
 use sandbox_store::{ObjectsError, StoreError};
@@ -89,6 +90,14 @@ pub enum ControlError {
         /// What to do.
         solution: String,
     },
+    /// Another server has this one's node. The operator must act.
+    #[error("node {node} is that of another server, at {endpoint}")]
+    Held {
+        /// Which.
+        node: NodeId,
+        /// Where that server is, as a URL.
+        endpoint: String,
+    },
     /// Something that we need does not answer. The operator must act, or time will.
     #[error("{part} does not answer")]
     Unavailable {
@@ -137,6 +146,14 @@ impl ControlError {
         }
     }
 
+    /// A node that alone has what was asked for is not to be had.
+    pub(crate) fn away(node: &NodeId, reason: impl Into<String>) -> ControlError {
+        ControlError::Unavailable {
+            part: format!("node {node}, which has the workspace,").into(),
+            source: reason.into().into(),
+        }
+    }
+
     /// An execution that has no result yet.
     pub(crate) fn unfinished(id: impl fmt::Display, status: ExecutionStatus) -> ControlError {
         ControlError::conflict(
@@ -156,6 +173,9 @@ impl ControlError {
         }
     }
 }
+
+/// What helps where a limit does not hold.
+const UNLIMITED: &str = "have the operator give the server control groups, as it had before: `sandbox doctor` tells how";
 
 /// What helps where a disk is full.
 const MAKE_ROOM: &str = "try again in a while; the operator must make room";
@@ -223,6 +243,7 @@ impl From<RuntimeError> for ControlError {
                 problem: "the disk of the server is full".to_owned(),
                 solution: MAKE_ROOM.to_owned(),
             },
+            RuntimeError::Unlimited { .. } => ControlError::conflict(error, UNLIMITED),
             RuntimeError::Conflict { .. } => {
                 ControlError::conflict(error, "wait until it is done, and try again")
             }
@@ -272,4 +293,43 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// What of an error is for whoever asked. Of what failed on our side, they are told no more than that: paths and
+/// addresses are for the log.
+pub(crate) fn told(error: &ControlError) -> String {
+    match error {
+        // What became of a session's own executor is its owner's business.
+        ControlError::Unavailable { source, .. } if source.is::<LineError>() => chain(error),
+        ControlError::Unavailable { .. } | ControlError::Failed { .. } => error.to_string(),
+        error => chain(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_for_the_log_is_told_to_nobody_else() {
+        let details = || std::io::Error::other("/var/lib/sandbox at 10.0.0.7:5432");
+        let unavailable = ControlError::Unavailable {
+            part: "the database".into(),
+            source: details().into(),
+        };
+        let failed = ControlError::failed("keep the records", details());
+        assert_eq!(told(&unavailable), "the database does not answer");
+        assert_eq!(told(&failed), "cannot keep the records");
+        assert!(chain(&failed).ends_with("10.0.0.7:5432"));
+        let cut = ControlError::from(LineError::Cut);
+        assert_eq!(told(&cut), chain(&cut));
+    }
+
+    #[test]
+    fn what_the_asker_must_change_is_told_as_it_is() {
+        let invalid = ControlError::invalid("timeout", "is too long", "choose a shorter one");
+        assert_eq!(told(&invalid), "timeout: is too long");
+        let missing = ControlError::not_found(Kind::Template, "a");
+        assert_eq!(told(&missing), chain(&missing));
+    }
 }

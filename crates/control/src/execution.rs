@@ -32,7 +32,7 @@ use tracing::Instrument;
 use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::control::Control;
-use crate::error::{ControlError, Kind, chain};
+use crate::error::{ControlError, Kind, chain, told};
 use crate::outcome::{artifact, digest_of, ended};
 use crate::random;
 pub use request::NewExecution;
@@ -200,7 +200,11 @@ impl Control {
         let outcome = outcome.unwrap_or_else(|error| {
             let reason = match self.shared.underway.is_interrupted() {
                 true => "interrupted: the server was shut down before it ended".to_owned(),
-                false => chain(&error),
+                false => {
+                    let id = &stored.value.id;
+                    tracing::warn!(execution = %id, error = %chain(&error), "execution {id} is lost");
+                    told(&error)
+                }
             };
             Outcome::lost(stored.value.id.clone(), reason)
         });

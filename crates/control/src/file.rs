@@ -9,12 +9,13 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures_util::TryStreamExt;
 use sandbox_executor::listing::Page;
 use sandbox_executor::protocol::{Answer, Ask, RefusalKind};
 use sandbox_model::{Session, SessionId};
 use sandbox_runtime::LineError;
 use sandbox_store::ObjectsError;
-use sandbox_store::objects::ObjectKey;
+use sandbox_store::objects::{ObjectInfo, ObjectKey, ObjectPrefix};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -151,8 +152,8 @@ impl Control {
     }
 
     /// A link by which anybody can read a file for an hour; the file is copied into the object store for it. None
-    /// where that has something else in its place, what was copied when other things had these names, and where
-    /// the file grows meanwhile.
+    /// where that has something else in its place, what was copied when other things had these names, where the file
+    /// grows meanwhile, and where more would be copied of the session than its disk holds.
     pub async fn link_file(
         &self,
         id: &SessionId,
@@ -163,6 +164,10 @@ impl Control {
         let session = self.session(id).await?;
         let key = key(&session, path)?;
         let objects = &self.shared.objects;
+        let others = self.copied_beside(&key).await?;
+        if others.saturating_add(opened.size) > session.resources.disk.0 {
+            return Ok(None);
+        }
         let file = opened.file.try_clone();
         let file = file.map_err(|error| ControlError::failed("hand out the file", error))?;
         match objects.put_copy(&key, file, opened.size).await {
@@ -177,6 +182,18 @@ impl Control {
         }
         let link = objects.presign_get(&key, LINK_LIFE, Some(disposition));
         Ok(Some(link.await?))
+    }
+
+    /// How many bytes the objects have of a session beside this one. Files with holes in them and files that were
+    /// removed take none of its disk, and would take as much here as somebody likes.
+    async fn copied_beside(&self, key: &ObjectKey) -> Result<u64, ControlError> {
+        let all = ObjectPrefix::session(key.session().clone());
+        let objects = self.shared.objects.list(&all);
+        let beside = async |sum: u64, object: ObjectInfo| {
+            let size = if object.key == *key { 0 } else { object.size };
+            Ok(sum.saturating_add(size))
+        };
+        Ok(objects.try_fold(0, beside).await?)
     }
 
     /// The session and its line, if it has files and `path` may be one of them.
@@ -295,5 +312,40 @@ pub fn unwritable(error: io::Error) -> ControlError {
             solution: "remove files, or make a session with more disk".to_owned(),
         },
         _ => ControlError::failed("write the file", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox_model::resources::Quantity;
+
+    use super::*;
+    use crate::stage::Stage;
+
+    fn opened(size: usize) -> Opened {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, &vec![b'x'; size]).unwrap();
+        io::Seek::rewind(&mut file).unwrap();
+        Opened {
+            file: file.into(),
+            size: size as u64,
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_is_copied_for_links_than_a_session_could_have() {
+        let stage = Stage::still().await;
+        let session = stage.written(|session| session.resources.disk = Quantity(100));
+        let id = session.await.id;
+        let link = async |path: &str, size| {
+            let opened = opened(size);
+            let link = stage.control.link_file(&id, path, &opened, "attachment");
+            link.await.unwrap().is_some()
+        };
+        assert!(link("a", 60).await);
+        // Though it may be gone by now, and the other be all holes.
+        assert!(!link("b", 41).await);
+        assert!(link("b", 40).await);
+        assert!(link("a", 60).await);
     }
 }

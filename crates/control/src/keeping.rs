@@ -2,8 +2,9 @@
 //!
 //! A workspace stays on its node for a while after its session's end, and that is where files are asked for.
 //! Where the objects are beyond this machine, its files are copied there when it ends, so that they can be had
-//! even when the node is away. Copying is done one session after the other, beside requests; what cannot be
-//! copied stays in the workspace, and the log has it.
+//! even when the node is away. Copying is done one session after the other, beside requests. They are due until they
+//! are there or the workspace is gone, also when servers or the objects end meanwhile: that is written down with the
+//! session's end. What cannot be copied stays in the workspace, and the log has it.
 
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use sandbox_model::{Session, SessionId};
 use sandbox_runtime::LineError;
 use sandbox_store::ObjectsError;
 use sandbox_store::objects::{ObjectPrefix, content_of};
-use tokio::sync::mpsc;
 
 use crate::control::Control;
 use crate::error::{ControlError, Kind as Noun};
@@ -26,40 +26,87 @@ const MOST_FILES: usize = 100_000;
 /// How many entries of a directory are looked at together.
 const PAGE: usize = 1000;
 
-/// How often it is tried, and how long it waits before it tries again.
-const TRIES: u32 = 5;
-const WAIT: Duration = Duration::from_secs(5);
+/// How many sessions whose files are due are looked for at a time.
+const BATCH: u64 = 100;
 
-/// Sessions whose files are to be kept.
-pub(crate) type Leaving = mpsc::UnboundedSender<SessionId>;
+/// How long it waits before it tries again what failed: at first, and at most.
+const WAIT: Duration = Duration::from_secs(5);
+const MOST_WAIT: Duration = Duration::from_secs(60);
+
+/// What became of all that was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Kept,
+    /// Not all of it.
+    Left,
+}
 
 impl Control {
-    /// A session ended: its files are kept, as soon as it is their turn.
-    pub(crate) fn keep_files(&self, session: &SessionId) {
-        if self.shared.objects.is_elsewhere() {
-            // There is nobody to hear it only when the server ends.
-            let _ = self.shared.leaving.send(session.clone());
-        }
-    }
-
     /// Keeps the files of those that ended, for as long as the server runs.
-    pub(crate) async fn keep_all(self, mut leaving: mpsc::UnboundedReceiver<SessionId>) {
-        while let Some(id) = leaving.recv().await {
-            for attempt in 1..=TRIES {
-                match self.copy_files(&id).await {
-                    Ok(()) => break,
-                    Err(error) => {
-                        tracing::warn!(session = %id, attempt, %error, "cannot keep the files of session {id}");
-                        tokio::time::sleep(WAIT).await;
-                    }
+    pub(crate) async fn keep_all(self) {
+        if !self.shared.objects.is_elsewhere() {
+            return;
+        }
+        let mut wait = WAIT;
+        loop {
+            let due = self.keep_due().await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "cannot look for sessions whose files are to be kept");
+                Due::Left
+            });
+            match due {
+                Due::Kept => {
+                    wait = WAIT;
+                    self.shared.left.notified().await;
+                }
+                Due::Left => {
+                    tokio::time::sleep(wait).await;
+                    wait = MOST_WAIT.min(wait * 2);
                 }
             }
         }
     }
 
-    async fn copy_files(&self, id: &SessionId) -> Result<(), ControlError> {
-        let session = self.session(id).await?;
-        let used = self.line_to_files(&session).await?;
+    /// Keeps what is due now, the longest over first.
+    async fn keep_due(&self) -> Result<Due, ControlError> {
+        let (records, node) = (&self.shared.records, &self.shared.settings.node_id);
+        let (mut due, mut after) = (Due::Kept, None);
+        loop {
+            let found = records.sessions_with_files_due(node, after.as_ref(), BATCH);
+            let found = found.await?;
+            for ended in &found {
+                let id = &ended.id;
+                let Err(error) = self.keep_files(id).await else {
+                    continue;
+                };
+                tracing::warn!(session = %id, %error, "cannot keep the files of session {id} yet");
+                due = Due::Left;
+                // Where the objects are away it would be the same with every other.
+                if self.shared.objects.ping().await.is_err() {
+                    return Ok(due);
+                }
+            }
+            after = found.into_iter().next_back();
+            if after.is_none() {
+                return Ok(due);
+            }
+        }
+    }
+
+    async fn keep_files(&self, id: &SessionId) -> Result<(), ControlError> {
+        let session = self.holder(self.session(id).await?).await?;
+        // One that never ran has nothing that anybody wrote, and one without its workspace nothing any more. Who has
+        // the workspace now has it kept at its own end.
+        let is_left = session.started_at.is_some() && session.workspace_removed_at.is_none();
+        if is_left && session.status.is_over() {
+            self.copy_files(&session).await?;
+        }
+        self.shared.records.mark_files_kept(id).await?;
+        Ok(())
+    }
+
+    async fn copy_files(&self, session: &Session) -> Result<(), ControlError> {
+        let id = &session.id;
+        let used = self.line_to_files(session).await?;
         let mut directories = vec![String::new()];
         let mut copied = 0;
         // A file with holes in it can be far longer than what is in it.
@@ -72,15 +119,19 @@ impl Control {
                     after,
                     limit: PAGE,
                 };
-                let (Answer::Entries(page), _) = self.asked(&used, list).await? else {
-                    return Err(LineError::Nonsense.into());
+                let page = match self.asked(&used, list).await {
+                    Ok((Answer::Entries(page), _)) => page,
+                    // Its name is not text, or too long: nobody can ask for what is in it.
+                    Err(LineError::Refused(_)) => break,
+                    Ok(_) => return Err(LineError::Nonsense.into()),
+                    Err(error) => return Err(error.into()),
                 };
                 for entry in page.entries {
                     let path = below(&directory, &entry);
                     match entry.kind {
                         Kind::Directory => directories.push(path),
                         Kind::File if copied < MOST_FILES => {
-                            left = self.copy_file(&session, &used, &path, left).await?;
+                            left = self.copy_file(session, &used, &path, left).await?;
                             copied += 1;
                         }
                         Kind::File => {
@@ -99,7 +150,8 @@ impl Control {
         Ok(())
     }
 
-    /// Copies a file, if it is not longer than what is `left`: what is left then.
+    /// Copies a file, if it is not longer than what is `left`: what is left then. One that the objects do not take,
+    /// though they answer, is tried once more and then passed over: nothing else waits for it.
     async fn copy_file(
         &self,
         session: &Session,
@@ -107,32 +159,39 @@ impl Control {
         path: &str,
         left: u64,
     ) -> Result<u64, ControlError> {
-        let (file, size) = match self.asked(used, Ask::Read(path.into())).await {
-            Ok((Answer::File(size), Some(file))) => (file, size),
-            // Its name is not text, or it is not what it was a moment ago: there is nothing to be had by it.
-            Err(LineError::Refused(_)) => return Ok(left),
-            Ok(_) => return Err(LineError::Nonsense.into()),
-            Err(error) => return Err(error.into()),
-        };
         // A name that is too long for an object is one that nobody can ask for there.
         let Ok(key) = key(session, path) else {
             return Ok(left);
         };
-        let id = &session.id;
-        let Some(rest) = left.checked_sub(size) else {
-            tracing::warn!(session = %id, size, "a file of session {id} is not kept: all of them are longer than its disk");
-            return Ok(left);
-        };
-        let content = content_of(file);
-        match self.shared.objects.put_stream(&key, content, size).await {
-            Ok(_) => {}
-            // A later session of the same agent writes to it, and has it kept at its own end.
-            Err(ObjectsError::TooLarge { .. }) => {
-                tracing::warn!(session = %id, size, "a file of session {id} is not kept: it grew meanwhile");
+        let (id, objects) = (&session.id, &self.shared.objects);
+        let mut was_refused = false;
+        loop {
+            let (file, size) = match self.asked(used, Ask::Read(path.into())).await {
+                Ok((Answer::File(size), Some(file))) => (file, size),
+                // Its name is not text, or it is not what it was a moment ago: there is nothing to be had by it.
+                Err(LineError::Refused(_)) => return Ok(left),
+                Ok(_) => return Err(LineError::Nonsense.into()),
+                Err(error) => return Err(error.into()),
+            };
+            let Some(rest) = left.checked_sub(size) else {
+                tracing::warn!(session = %id, size, "a file of session {id} is not kept: all of them are longer than its disk");
+                return Ok(left);
+            };
+            match objects.put_stream(&key, content_of(file), size).await {
+                Ok(_) => return Ok(rest),
+                // A later session of the same agent writes to it, and has it kept at its own end.
+                Err(ObjectsError::TooLarge { .. }) => {
+                    tracing::warn!(session = %id, size, "a file of session {id} is not kept: it grew meanwhile");
+                    return Ok(rest);
+                }
+                Err(error) if objects.ping().await.is_err() => return Err(error.into()),
+                Err(error) if was_refused => {
+                    tracing::warn!(session = %id, %key, %error, "a file of session {id} is not kept: the objects do not take it");
+                    return Ok(left);
+                }
+                Err(_) => was_refused = true,
             }
-            Err(error) => return Err(error.into()),
         }
-        Ok(rest)
     }
 
     /// A link to what was kept of a file whose session ended on a node that is away; none when the session is
@@ -151,7 +210,11 @@ impl Control {
         match objects.head(&key).await {
             Ok(_) => {}
             Err(ObjectsError::NotFound { .. }) => {
-                return Err(ControlError::not_found(Noun::File, path));
+                // It may be there, but only where nobody can look now.
+                return Err(match self.shared.records.are_files_due(id).await? {
+                    true => ControlError::away(&session.node_id, "its files were not copied yet"),
+                    false => ControlError::not_found(Noun::File, path),
+                });
             }
             Err(error) => return Err(error.into()),
         }
@@ -179,11 +242,12 @@ fn below(directory: &str, entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use futures_util::TryStreamExt;
-    use sandbox_model::SessionStatus;
+    use jiff::Timestamp;
     use sandbox_model::resources::Quantity;
+    use sandbox_model::{SessionMode, SessionStatus};
 
     use super::*;
-    use crate::stage::{Given, Stage};
+    use crate::stage::{Deed, Given, Stage};
 
     /// What is kept of a session that ended, whose disk holds 100 bytes and which has these files.
     async fn kept_of(files: Vec<Given>) -> Vec<String> {
@@ -194,13 +258,15 @@ mod tests {
             session.resources.disk = Quantity(100);
         });
         let session = session.await;
-        stage.control.copy_files(&session.id).await.unwrap();
-        let prefix = ObjectPrefix::session(session.id);
-        let kept = stage
-            .control
-            .objects()
-            .list(&prefix)
-            .try_collect::<Vec<_>>();
+        stage.control.copy_files(&session).await.unwrap();
+        names(&stage, session.id).await
+    }
+
+    /// What is kept of a session.
+    async fn names(stage: &Stage, session: SessionId) -> Vec<String> {
+        let prefix = ObjectPrefix::session(session);
+        let objects = stage.control.objects();
+        let kept = objects.list(&prefix).try_collect::<Vec<_>>();
         let name = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
         let kept = kept.await.unwrap();
         let mut kept: Vec<_> = kept.iter().map(|object| name(object.key.path())).collect();
@@ -214,6 +280,79 @@ mod tests {
             size,
             content: vec![b'x'; usize::try_from(size).unwrap()],
         }
+    }
+
+    fn ended(session: &mut Session) {
+        session.started_at = Some(Timestamp::now());
+        session.status = SessionStatus::Terminated;
+    }
+
+    #[tokio::test]
+    async fn what_a_server_left_due_is_kept_once_by_the_next() {
+        let stage = Stage::still().await;
+        stage.host.give(vec![plain("a", 1)]);
+        let running = stage.written(|_| {}).await;
+        let session = stage.written(ended).await;
+        for _ in 0..2 {
+            assert_eq!(stage.control.keep_due().await.unwrap(), Due::Kept);
+            assert_eq!(
+                stage.host.done(Deed::Raise),
+                std::slice::from_ref(&session.id)
+            );
+        }
+        assert_eq!(names(&stage, session.id).await, ["a"]);
+        assert_eq!(names(&stage, running.id).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_kept_is_due_until_it_can_be() {
+        let stage = Stage::still().await;
+        stage.host.give(vec![plain("a", 1)]);
+        let session = stage.written(ended).await;
+        stage.host.fail(Deed::Raise);
+        for _ in 0..2 {
+            assert_eq!(stage.control.keep_due().await.unwrap(), Due::Left);
+        }
+        assert_eq!(names(&stage, session.id.clone()).await, [""; 0]);
+        stage.host.succeed(Deed::Raise);
+        assert_eq!(stage.control.keep_due().await.unwrap(), Due::Kept);
+        assert_eq!(names(&stage, session.id).await, ["a"]);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_the_objects_do_not_take_holds_up_no_other() {
+        let stage = Stage::still().await;
+        stage.host.give(vec![plain("a", 1), plain("b", 1)]);
+        let session = stage.written(ended).await;
+        // On files, nothing can be called as a directory is.
+        let in_the_way = key(&session, "a/x").unwrap();
+        let nothing = futures_util::stream::empty();
+        let objects = stage.control.objects();
+        objects.put_stream(&in_the_way, nothing, 0).await.unwrap();
+        assert_eq!(stage.control.keep_due().await.unwrap(), Due::Kept);
+        assert_eq!(names(&stage, session.id).await, ["a/x", "b"]);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_raised_for_what_never_ran_or_is_another_sessions_now() {
+        let stage = Stage::still().await;
+        stage
+            .written(|session| session.status = SessionStatus::Failed)
+            .await;
+        let agents = |session: &mut Session| {
+            session.mode = SessionMode::Persistent;
+            session.agent_id = Some("ada".to_owned());
+            session.workspace_path = "workspace/sess_0000000000000001".to_owned();
+        };
+        let before = |session: &mut Session| {
+            agents(session);
+            ended(session);
+            session.created_at = Timestamp::UNIX_EPOCH;
+        };
+        stage.written(before).await;
+        stage.written(agents).await;
+        assert_eq!(stage.control.keep_due().await.unwrap(), Due::Kept);
+        assert_eq!(stage.host.count(Deed::Raise), 0);
     }
 
     #[tokio::test]

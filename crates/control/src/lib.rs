@@ -19,6 +19,7 @@ mod file;
 mod keeping;
 mod keys;
 mod live;
+mod lost;
 mod measure;
 mod node;
 mod outcome;
@@ -35,10 +36,11 @@ mod silence;
 #[cfg(test)]
 mod stage;
 mod template;
+mod tenure;
 mod terminal;
 mod underway;
 
-pub use callback::{News, Ready};
+pub use callback::{Exit, News, Ready};
 pub use caller::{Caller, Repeatable};
 pub use control::Control;
 pub use error::{ControlError, Kind, chain};

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use jiff::Timestamp;
 use sandbox_executor::protocol::Ask;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::{Language, Session, SessionId};
@@ -42,6 +43,10 @@ type Slot = tokio::sync::Mutex<Option<Held>>;
 #[derive(Debug)]
 struct Held {
     whose: SessionId,
+    /// When that session was made.
+    made_at: Timestamp,
+    /// It was over then: nothing but its files is wanted.
+    for_files: bool,
     /// Which raise it was.
     number: u64,
     raised: Raised,
@@ -102,6 +107,16 @@ pub(crate) struct Use {
     place: Place,
 }
 
+/// Processes that were raised for a session while that was not over.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// Whose they are.
+    pub(crate) session: SessionId,
+    workspace: SessionId,
+    /// Which raise it was.
+    number: u64,
+}
+
 impl Live {
     pub(crate) fn new(runtime: Arc<dyn Runtime>) -> Live {
         Live {
@@ -124,10 +139,20 @@ impl Live {
     ) -> Result<Use, RuntimeError> {
         let place = self.enter(&workspace_of(session));
         let mut line = place.slot.clone().lock_owned().await;
-        if let Some(held) = line.as_ref().filter(|held| held.does_for(session)) {
-            return Ok(held.used(place));
+        match line.as_ref().filter(|held| held.is_up()) {
+            Some(held) if held.does_for(session) => return Ok(held.used(place)),
+            // Whoever asks for the older one does not know yet that it has ended.
+            Some(held) if held.made_at > session.created_at => {
+                return Err(RuntimeError::Conflict {
+                    operation: "raise",
+                    session: session.id.clone(),
+                    reason: "a later session of its agent has its workspace".to_owned(),
+                });
+            }
+            _ => {}
         }
         let (runtime, whose) = (self.runtime.clone(), session.id.clone());
+        let (made_at, for_files) = (session.created_at, session.status.is_over());
         let number = self.raises.fetch_add(1, Ordering::Relaxed);
         let spec = spec(session, start);
         // Seen through when whoever asked goes away: what is raised must be known here.
@@ -144,6 +169,8 @@ impl Live {
                     place.raised_for(&whose);
                     let held = Held {
                         whose,
+                        made_at,
+                        for_files,
                         number,
                         raised,
                     };
@@ -157,6 +184,14 @@ impl Live {
             }
         });
         raising.await.map_err(|_| RuntimeError::Gone)?
+    }
+
+    /// The line to a session, if it is raised.
+    pub(crate) async fn up(self: &Arc<Live>, session: &Session) -> Option<Use> {
+        let place = self.enter(&workspace_of(session));
+        let line = place.slot.clone().lock_owned().await;
+        let held = line.as_ref().filter(|held| held.does_for(session));
+        held.map(|held| held.used(place))
     }
 
     /// For which session a workspace was last raised, if it still is or is used. Waits for nobody: what is done to
@@ -196,6 +231,27 @@ impl Live {
     /// Ends the processes of a session, whoever uses them; not those of another that has its workspace now.
     pub(crate) async fn end_of(self: &Arc<Live>, session: &Session) -> Result<(), RuntimeError> {
         self.end_if(&workspace_of(session), |held| held.whose == session.id)
+            .await
+    }
+
+    /// What is raised for sessions that were not over then. What is being raised or ended this moment is passed over.
+    pub(crate) fn work(&self) -> Vec<Work> {
+        let slots = self.lock();
+        let work = slots.iter().filter_map(|(workspace, counted)| {
+            let line = counted.slot.try_lock().ok()?;
+            let held = line.as_ref().filter(|held| !held.for_files)?;
+            Some(Work {
+                session: held.whose.clone(),
+                workspace: workspace.clone(),
+                number: held.number,
+            })
+        });
+        work.collect()
+    }
+
+    /// Ends these processes, whoever uses them; not those that came after them.
+    pub(crate) async fn end_work(self: &Arc<Live>, work: &Work) -> Result<(), RuntimeError> {
+        self.end_if(&work.workspace, |held| held.number == work.number)
             .await
     }
 
@@ -472,6 +528,11 @@ fn spec(session: &Session, start: Start) -> SessionSpec {
         workspace,
         env_vars: session.env_vars.clone(),
         resources: session.resources,
+        // Of one that is over only the files are wanted.
+        promised: match session.status.is_over() {
+            true => LimitsEnforced::default(),
+            false => session.limits_enforced,
+        },
         network: session.network.clone(),
     }
 }

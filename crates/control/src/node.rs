@@ -2,7 +2,8 @@
 //!
 //! Every server says now and then that it is there. One that has not for a while is told of as unhealthy by
 //! whoever notices first, and what was running on it is written down as lost. A local session is on the
-//! node that made it: whoever is asked for it elsewhere passes the request on.
+//! node that made it: whoever is asked for it elsewhere passes the request on. What becomes of sessions whose node is
+//! lost is `lost`'s affair.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use crate::error::{ControlError, Kind};
 pub(crate) const BEAT: Duration = Duration::from_secs(10);
 
 /// How long one may be silent: three times.
-const SILENCE: Duration = Duration::from_secs(30);
+pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
 /// Another server, and where it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,15 +47,25 @@ struct Heard {
 }
 
 impl Draining {
-    /// This was read or written of this node. What is heard late does not count.
-    fn hear(&self, node: &Stored<Node>) {
+    /// This was read or written of this node. What is heard late does not count. Tells whether it begins to drain.
+    fn hear(&self, node: &Stored<Node>) -> bool {
         let mut heard = self.lock();
-        if node.version > heard.version {
-            *heard = Heard {
+        if node.version <= heard.version {
+            return false;
+        }
+        let before = std::mem::replace(
+            &mut *heard,
+            Heard {
                 version: node.version,
                 is_draining: node.value.status == NodeStatus::Draining,
-            };
-        }
+            },
+        );
+        heard.is_draining && !before.is_draining
+    }
+
+    /// Does it take no new sessions?
+    pub(crate) fn is_on(&self) -> bool {
+        self.lock().is_draining
     }
 
     fn lock(&self) -> MutexGuard<'_, Heard> {
@@ -103,17 +114,35 @@ impl Control {
         }
     }
 
+    /// Where to ask for the end of a session that is not on this node; none when it is, or its node is lost: then
+    /// any server writes it down.
+    pub async fn elsewhere_to_end(
+        &self,
+        id: &SessionId,
+    ) -> Result<Option<Elsewhere>, ControlError> {
+        if !self.shared.records.is_shared() {
+            return Ok(None);
+        }
+        let node = self.session(id).await?.node_id;
+        match self.reached_at(&node).await {
+            Err(_) if self.is_lost(&node).await? => Ok(None),
+            reached => reached,
+        }
+    }
+
     /// Where to ask for a persistent session of an agent whose workspace is not on this node; none when it is,
     /// or there is none yet.
     pub async fn elsewhere_for(&self, agent: &str) -> Result<Option<Elsewhere>, ControlError> {
         if !self.shared.records.is_shared() {
             return Ok(None);
         }
-        match self.shared.records.latest_persistent_session(agent).await? {
-            Some(latest) if latest.value.workspace_removed_at.is_none() => {
-                self.reached_at(&latest.value.node_id).await
-            }
-            _ => Ok(None),
+        let latest = self.shared.records.latest_persistent_session(agent).await?;
+        let Some(Stored { value: latest, .. }) = latest else {
+            return Ok(None);
+        };
+        match self.is_workspace_kept(&latest).await? {
+            true => self.reached_at(&latest.node_id).await,
+            false => Ok(None),
         }
     }
 
@@ -130,16 +159,15 @@ impl Control {
         } = self.node(id).await?;
         match status {
             NodeStatus::Online | NodeStatus::Draining => Ok(Some(Elsewhere { node: id, endpoint })),
-            NodeStatus::Unhealthy | NodeStatus::Offline => Err(ControlError::Unavailable {
-                part: format!("node {id}, which has the workspace,").into(),
-                source: format!("it is {status}").into(),
-            }),
+            NodeStatus::Unhealthy | NodeStatus::Offline => {
+                Err(ControlError::away(&id, format!("it is {status}")))
+            }
         }
     }
 
     /// May sessions be made here?
     pub(crate) async fn check_node(&self) -> Result<(), ControlError> {
-        if self.shared.draining.lock().is_draining {
+        if self.shared.draining.is_on() {
             return Err(ControlError::Exhausted {
                 problem: format!(
                     "node {} takes no new sessions",
@@ -159,6 +187,7 @@ impl Control {
         loop {
             beat.tick().await;
             let looked = async {
+                self.keep_node().await?;
                 let now = self.say_here().await?;
                 // While nobody could say that they are there, silence means nothing.
                 match failed.is_some_and(|failed| failed.elapsed() < SILENCE) {
@@ -166,9 +195,15 @@ impl Control {
                     false => self.miss_silent(now).await,
                 }
             };
-            if let Err(error) = looked.await {
-                tracing::warn!(%error, "cannot say that this node is there");
-                failed = Some(Instant::now());
+            match looked.await {
+                Ok(()) => {}
+                Err(error @ ControlError::Held { .. }) => {
+                    tracing::error!(%error, "{error}: end one of the two");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot say that this node is there");
+                    failed = Some(Instant::now());
+                }
             }
         }
     }
@@ -178,7 +213,7 @@ impl Control {
         let id = &self.shared.settings.node_id;
         let known = self.shared.records.node(id).await?;
         if let Some(known) = &known {
-            self.shared.draining.hear(known);
+            self.hear_of_node(known);
         }
         let status = match known.as_ref().map(|known| known.value.status) {
             Some(NodeStatus::Draining) => NodeStatus::Draining,
@@ -219,9 +254,11 @@ impl Control {
     /// Tells of this node that it leaves, so that nobody waits for it.
     pub(crate) async fn leave(&self) {
         let left = async {
+            // Of a node that another server has by now, nothing is said.
+            self.keep_node().await?;
             let node = self.this_node(NodeStatus::Offline)?;
             self.shared.records.upsert_node(&node).await?;
-            Ok::<_, ControlError>(())
+            self.give_node_up().await
         };
         if let Err(error) = left.await {
             tracing::warn!(%error, "cannot say that this node leaves");
@@ -230,11 +267,16 @@ impl Control {
 
     /// A node is silent: what ran there is lost.
     async fn lose(&self, node: &Node) -> Result<(), ControlError> {
-        // Only one of those who notice does it.
-        let current = self.shared.records.node(&node.id).await?;
+        let id = &node.id;
+        let current = self.shared.records.node(id).await?;
         let Some(current) = current.filter(|current| current.value == *node) else {
             return Ok(());
         };
+        // Before that is written down, after which nobody looks again. Whoever else notices finds it done.
+        self.fail_unmade_on(id, "its node was lost while it was being made")
+            .await?;
+        self.crash_all_on(id, "its node has not been heard of")
+            .await?;
         let mut new = current.value.clone();
         new.status = NodeStatus::Unhealthy;
         match self.shared.records.update_node(&current, &new).await {
@@ -242,13 +284,16 @@ impl Control {
             Err(StoreError::Stale { .. }) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        let id = &node.id;
         tracing::warn!(node = %id, "node {id} has not been heard of since {}", node.last_heartbeat_at);
         let detail = json!({ "last_heartbeat_at": node.last_heartbeat_at });
         self.audit(&Caller::nobody(), "node.unhealthy", id.as_str(), detail)
             .await;
-        self.crash_all_on(id, "its node has not been heard of")
-            .await
+        for session in self.shared.records.live_sessions_on(id).await? {
+            let session = &session.value.id;
+            self.notice(session, "node_lost", json!({ "node_id": id }))
+                .await;
+        }
+        Ok(())
     }
 
     async fn set_node(&self, id: &NodeId, status: NodeStatus) -> Result<Node, ControlError> {
@@ -260,13 +305,21 @@ impl Control {
             match self.shared.records.update_node(&current, &new).await {
                 Ok(changed) => {
                     if *id == self.shared.settings.node_id {
-                        self.shared.draining.hear(&changed);
+                        self.hear_of_node(&changed);
                     }
                     return Ok(changed.value);
                 }
                 Err(StoreError::Stale { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+    }
+
+    /// This was read or written of this node.
+    fn hear_of_node(&self, node: &Stored<Node>) {
+        if self.shared.draining.hear(node) {
+            // Nobody is to get anything of it.
+            self.shared.pool.look_again();
         }
     }
 
@@ -294,11 +347,47 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
+    use sandbox_model::SessionStatus;
     use tokio::runtime::Handle;
     use tokio::task::block_in_place;
 
     use super::*;
+    use crate::settings::Settings;
     use crate::stage::Stage;
+
+    #[tokio::test]
+    async fn sessions_of_a_node_that_is_lost_are_told_and_those_that_were_being_made_fail() {
+        let stage = Stage::still().await;
+        let (here, node) = (&stage.control, &stage.control.settings().node_id);
+        let (there, _) = stage.beside(Settings::new("there".parse().unwrap()));
+        here.say_here().await.unwrap();
+        let running = stage.written(|_| {}).await;
+        let over = stage
+            .written(|session| session.status = SessionStatus::Terminated)
+            .await;
+        let unmade = stage
+            .written(|session| session.status = SessionStatus::Creating)
+            .await;
+        let silent = here.node(node).await.unwrap();
+        // Of those who notice, one tells of it.
+        for _ in 0..2 {
+            there.lose(&silent).await.unwrap();
+        }
+        let status = here.node(node).await.unwrap().status;
+        assert_eq!(status, NodeStatus::Unhealthy);
+        let told = async |session: &SessionId| {
+            let notices = here.records().notices(session, 0, 10).await.unwrap();
+            let told = notices.into_iter().map(|it| (it.kind, it.detail));
+            told.collect::<Vec<_>>()
+        };
+        let lost = ("node_lost".to_owned(), r#"{"node_id":"here"}"#.to_owned());
+        assert_eq!(told(&running.id).await, [lost]);
+        assert!(told(&over.id).await.is_empty());
+        let session = here.session(&unmade.id).await.unwrap();
+        assert_eq!(session.status, SessionStatus::Failed);
+        let session = here.session(&running.id).await.unwrap();
+        assert_eq!(session.status, SessionStatus::Running);
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_node_that_is_drained_while_it_says_that_it_is_there_is_drained() {

@@ -2,7 +2,8 @@
 //!
 //! An entry of the pool is a workspace with its processes, raised under the name that its session will
 //! have, with an interpreter waiting in it. It is offered in the records only after its executor answered,
-//! and claimed there, so that nobody gets it twice. What was not claimed when the server ends is removed.
+//! and claimed there, so that nobody gets it twice. What was not claimed when the server ends, or its node is drained,
+//! is removed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -128,13 +129,24 @@ impl Control {
             return;
         }
         loop {
-            for (template, size) in &self.shared.settings.pool {
-                if let Err(error) = self.fill(template, *size).await {
-                    tracing::warn!(%template, %error, "cannot fill the pool of template {template}");
-                }
-            }
+            self.tend_pool().await;
             let again = self.shared.settings.reap_interval;
             let _ = tokio::time::timeout(again, self.shared.pool.wanted.notified()).await;
+        }
+    }
+
+    /// Fills the pool; or empties it, where nobody is to get anything of it.
+    async fn tend_pool(&self) {
+        if self.shared.draining.is_on() {
+            if let Err(error) = self.empty_pool().await {
+                tracing::warn!(%error, "cannot empty the pool of a node that is draining");
+            }
+            return;
+        }
+        for (template, size) in &self.shared.settings.pool {
+            if let Err(error) = self.fill(template, *size).await {
+                tracing::warn!(%template, %error, "cannot fill the pool of template {template}");
+            }
         }
     }
 
@@ -148,6 +160,9 @@ impl Control {
         self.drop_outdated(&template).await?;
         let mine = self.mine(id).await?.len();
         for _ in mine..usize::try_from(size).unwrap_or(usize::MAX) {
+            if self.shared.draining.is_on() {
+                break;
+            }
             self.add_entry(&template).await?;
         }
         Ok(())
@@ -269,4 +284,30 @@ fn does(session: &Session, new: &NewSession, template: &Template) -> bool {
         && !new.network.enabled
         && new.mode == SessionMode::Ephemeral
         && !matches!(new.source, Source::Directory(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::caller::Caller;
+    use crate::stage::{Deed, Stage};
+
+    #[tokio::test]
+    async fn a_node_that_is_drained_empties_its_pool_and_does_not_fill_it_again() {
+        let stage = Stage::with(|settings| {
+            settings.pool.insert("python-basic".parse().unwrap(), 2);
+            // It hears of that at once, and not because it looks now and then.
+            settings.reap_interval = Duration::from_secs(600);
+        })
+        .await;
+        let (control, host) = (&stage.control, &stage.host);
+        let node = &control.settings().node_id;
+        host.until(Deed::Raise, 2).await;
+        control.drain_node(&Caller::nobody(), node).await.unwrap();
+        host.until(Deed::Discard, 2).await;
+        control.tend_pool().await;
+        assert_eq!(host.count(Deed::Raise), 2);
+        assert!(control.records().pool_on(node).await.unwrap().is_empty());
+    }
 }

@@ -1,8 +1,8 @@
 //! Ending what nobody uses.
 //!
-//! Every server looks after the sessions of its own node: those that were idle for too long, that
-//! expired, that are too old; and workspaces whose session ended long ago. Each end is an event and an
-//! audit record.
+//! Every server looks after the sessions of its own node, and of nodes that are lost: those that were idle for too
+//! long, that expired, that are too old; and workspaces of its own whose session ended long ago. Each end is an event
+//! and an audit record.
 
 #[cfg(test)]
 mod tests;
@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::Timestamp;
-use sandbox_model::{Session, SessionEvent, SessionId, SessionMode, SessionStatus};
-use sandbox_store::Stored;
+use sandbox_model::{NodeId, Session, SessionEvent, SessionId, SessionMode, SessionStatus};
+use sandbox_store::records::Ended;
+use sandbox_store::{StoreError, Stored};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -24,6 +25,9 @@ use crate::silence::SILENCE;
 /// How many sessions to end are looked for at a time, and how many are ended at a time.
 const BATCH: u64 = 200;
 const TOGETHER: usize = 8;
+
+/// How long the others wait for the end of one.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a request may be sent again without being done again.
 const REPEATABLE: Duration = Duration::from_secs(24 * 3600);
@@ -63,14 +67,30 @@ impl Control {
             if let Err(error) = self.clean().await {
                 tracing::warn!(%error, "cannot look for workspaces to remove");
             }
+            if let Err(error) = self.forget().await {
+                tracing::warn!(%error, "cannot look for sessions to forget");
+            }
         }
     }
 
-    /// Ends every session of this node that is to end now.
+    /// Ends every session that is to end now, of this node and of those that are lost, and what is left of those that
+    /// others ended.
     pub(crate) async fn reap_once(&self) -> Result<(), ControlError> {
         self.flush_activity().await;
+        self.reap_on(&self.shared.settings.node_id).await?;
+        for node in self.lost_nodes().await? {
+            self.reap_on(&node).await?;
+        }
+        // Where nobody shares the database nobody else ends anything.
+        if self.shared.records.is_shared() {
+            self.end_what_is_over().await?;
+        }
+        self.crash_silent().await
+    }
+
+    /// Ends every session of a node that is to end now.
+    async fn reap_on(&self, node: &NodeId) -> Result<(), ControlError> {
         let (records, settings) = (&self.shared.records, &self.shared.settings);
-        let node = &settings.node_id;
         if settings.expire {
             let now = Timestamp::now();
             loop {
@@ -111,15 +131,17 @@ impl Control {
                 }
             }
         }
-        self.crash_silent().await
+        Ok(())
     }
 
-    /// Those that code runs in: that is use for as long as it runs, unless it is frozen.
+    /// Those that code runs in: that is use for as long as it runs, unless it is frozen. Where nobody is, none does.
     async fn used_all_the_same(
         &self,
         idle: &[Stored<Session>],
     ) -> Result<Vec<SessionId>, ControlError> {
-        let running = |stored: &&Stored<Session>| stored.value.status == SessionStatus::Running;
+        let running = |Stored { value, .. }: &&Stored<Session>| {
+            value.status == SessionStatus::Running && self.is_here(value).is_ok()
+        };
         let mut used = Vec::new();
         for Stored { value: session, .. } in idle.iter().filter(running) {
             let live = self.shared.records.live_executions(&session.id).await?;
@@ -179,13 +201,45 @@ impl Control {
         }
     }
 
+    /// Forgets sessions that ended long ago and have no workspace any more, whosever they were.
+    async fn forget(&self) -> Result<(), ControlError> {
+        let (records, settings) = (&self.shared.records, &self.shared.settings);
+        let Some(retention) = settings.record_retention else {
+            return Ok(());
+        };
+        let long_ago = before_now(retention);
+        let mut after = None;
+        loop {
+            let ended = records
+                .sessions_ended_before(long_ago, after.as_ref(), BATCH)
+                .await?;
+            for Ended { id, .. } in &ended {
+                let session = records.session(id).await?;
+                if session.is_none_or(|stored| stored.value.workspace_removed_at.is_none()) {
+                    continue;
+                }
+                match records.delete_session(id).await {
+                    Ok(()) => tracing::info!(session = %id, "session {id} is forgotten"),
+                    // Another server was there before.
+                    Err(StoreError::Missing { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            after = match u64::try_from(ended.len()) {
+                Ok(BATCH..) => ended.into_iter().next_back(),
+                _ => return Ok(()),
+            };
+        }
+    }
+
     async fn clean_one(&self, id: &SessionId) {
         self.cleaning().insert(id.clone());
         let removed = async {
             let session = self.session(id).await?;
             // Another session of the same agent may have it now, but must not get it meanwhile.
             let turn = self.take_turn(&session).await?;
-            let removed = self.remove_workspace(&session).await;
+            let removing = self.remove_workspace(&session);
+            let removed = self.within(turn.as_ref(), removing).await;
             self.end_turn(turn).await;
             removed
         };
@@ -194,6 +248,7 @@ impl Control {
         match removed {
             Ok(()) => {
                 let caller = Caller::nobody();
+                self.notice(id, "workspace_removed", json!({})).await;
                 self.audit(&caller, "session.clean", id.as_str(), json!({}))
                     .await;
             }
@@ -233,7 +288,7 @@ impl Control {
         &self,
         sessions: Vec<Stored<Session>>,
         event: SessionEvent,
-        reason: &str,
+        reason: &'static str,
     ) -> usize {
         let due = sessions.into_iter().map(|stored| stored.value);
         let due = due.filter(|session| {
@@ -241,23 +296,41 @@ impl Control {
                 event == SessionEvent::Idle && self.shared.activity.latest(&session.id).is_some();
             session.status.after(event).is_ok() && !is_used_again
         });
-        let ends = due.map(|session| async move {
-            let id = &session.id;
-            match self.end_session(&Caller::nobody(), id, event, reason).await {
-                Ok(_) => {
-                    tracing::info!(session = %id, reason, "session {id} ended: {reason}");
-                    1
-                }
-                Err(error) => {
-                    tracing::warn!(session = %id, %error, "cannot end session {id}, of which {reason}");
-                    0
-                }
-            }
-        });
+        let ends = due.map(|session| self.end_in_time(session.id, event, reason));
         let ends = futures_util::stream::iter(ends.collect::<Vec<_>>());
         ends.buffer_unordered(TOGETHER)
-            .fold(0, async |ended, one| ended + one)
+            .fold(0, async |ended, one| ended + usize::from(one))
             .await
+    }
+
+    /// Ends one. Says whether that is done: what takes too long goes on, and the others do not wait for it.
+    async fn end_in_time(&self, id: SessionId, event: SessionEvent, reason: &'static str) -> bool {
+        // In a task of its own: what is written down as ended, nobody ends a second time.
+        let ending = tokio::spawn(self.clone().end_one(id.clone(), event, reason));
+        match tokio::time::timeout(PATIENCE, ending).await {
+            Ok(ended) => ended.unwrap_or(false),
+            Err(_) => {
+                let seconds = PATIENCE.as_secs();
+                tracing::warn!(session = %id, seconds, "session {id} has not ended for {seconds} seconds: going on with others");
+                false
+            }
+        }
+    }
+
+    async fn end_one(self, id: SessionId, event: SessionEvent, reason: &'static str) -> bool {
+        match self
+            .end_session(&Caller::nobody(), &id, event, reason)
+            .await
+        {
+            Ok(_) => {
+                tracing::info!(session = %id, reason, "session {id} ended: {reason}");
+                true
+            }
+            Err(error) => {
+                tracing::warn!(session = %id, %error, "cannot end session {id}, of which {reason}");
+                false
+            }
+        }
     }
 }
 
@@ -266,7 +339,8 @@ fn is_last(found: usize, ended: usize) -> bool {
     found < BATCH as usize || ended == 0
 }
 
-fn before_now(duration: Duration) -> Timestamp {
+/// So long ago.
+pub(crate) fn before_now(duration: Duration) -> Timestamp {
     let earlier = Timestamp::now().checked_sub(duration);
     earlier.unwrap_or(Timestamp::MIN)
 }

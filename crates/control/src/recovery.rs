@@ -17,17 +17,31 @@ impl Control {
     pub(crate) async fn recover(&self) -> Result<(), ControlError> {
         let node = &self.shared.settings.node_id;
         self.empty_pool().await?;
-        for stored in self.shared.records.live_sessions_on(node).await? {
-            if stored.value.status == SessionStatus::Creating {
-                let failed = |session: &mut Session| {
-                    session.error = Some("the server ended while it was being made".to_owned());
-                };
-                let id = &stored.value.id;
-                self.change(id, SessionEvent::Failed, failed).await?;
-            }
-        }
+        self.fail_unmade_on(node, "the server ended while it was being made")
+            .await?;
         self.crash_all_on(node, "interrupted: the server ended while it ran")
             .await
+    }
+
+    /// Writes down of every session that was being made on a node that it failed.
+    pub(crate) async fn fail_unmade_on(
+        &self,
+        node: &NodeId,
+        reason: &str,
+    ) -> Result<(), ControlError> {
+        let failed = |session: &mut Session| session.error = Some(reason.to_owned());
+        for stored in self.shared.records.live_sessions_on(node).await? {
+            if stored.value.status != SessionStatus::Creating {
+                continue;
+            }
+            let id = &stored.value.id;
+            match self.change(id, SessionEvent::Failed, failed).await {
+                // It is something else by now.
+                Ok(_) | Err(ControlError::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Removes workspaces that no session has, of those that were there when this server started: somebody was

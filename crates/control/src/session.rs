@@ -50,8 +50,13 @@ impl Control {
         caller: &Caller,
         id: &SessionId,
     ) -> Result<bool, ControlError> {
-        if self.session(id).await?.status.is_over() {
+        let session = self.session(id).await?;
+        if session.status.is_over() {
             return Ok(false);
+        }
+        // Said by another than its node, it would go on there.
+        if !self.is_lost(&session.node_id).await? {
+            self.is_here(&session)?;
         }
         let ended = self.end_session(caller, id, SessionEvent::Terminate, "somebody ended it");
         ended.await
@@ -86,12 +91,22 @@ impl Control {
         reason: &str,
     ) -> Result<(), ControlError> {
         let id = &ended.id;
-        let stopped = self.shared.live.end_of(ended).await;
-        self.keep_files(id);
+        let stopped = match self.is_here(ended) {
+            Ok(()) => {
+                let stopped = self.shared.live.end_of(ended).await;
+                stopped.map_err(ControlError::from)
+            }
+            // Nobody waits for what ran in it; what is left of it there, its node ends when it is back.
+            Err(_) => {
+                let reason = "its session ended while its node was away";
+                self.crash_all_in(id, reason).await
+            }
+        };
+        self.shared.left.notify_one();
         let detail = json!({ "reason": reason });
         self.audit(caller, "session.end", id.as_str(), detail).await;
         metrics::counter!("sandbox_sessions_deleted_total").increment(1);
-        Ok(stopped?)
+        stopped
     }
 
     /// Takes a session through an event, changes what else the event changes, and writes it down.
@@ -167,13 +182,26 @@ impl Control {
         self.line_from(session, Workspace::Empty, None).await
     }
 
-    /// The same for whoever had it before, and found it cut. With its processes the session may have ended, and
-    /// its agent may have another one: then nothing is raised, and nobody's processes give way to it.
-    pub(crate) async fn line_again(&self, id: &SessionId) -> Result<Use, ControlError> {
-        let used = self.line(&self.running_session(id).await?).await?;
+    /// The line to a session in which something is to run, code in `expected` if that is known. Where it must be raised
+    /// for that, it may have ended since it was read: then it is not.
+    pub(crate) async fn line_to_run(
+        &self,
+        session: &Session,
+        expected: Option<Language>,
+    ) -> Result<Use, ControlError> {
+        if let Some(used) = self.shared.live.up(session).await {
+            return Ok(used);
+        }
+        let session = self.running_session(&session.id).await?;
+        let used = self.line_from(&session, Workspace::Empty, expected).await?;
         // Whoever ends it from now on finds what was raised, and ends that.
-        self.running_session(id).await?;
-        Ok(used)
+        match self.running_session(&session.id).await {
+            Ok(_) => Ok(used),
+            Err(error) => {
+                self.shared.live.end_used(&used).await?;
+                Err(error)
+            }
+        }
     }
 
     /// The line to a session; where it has no workspace yet, it starts from `workspace`. Code in `expected` is
@@ -185,13 +213,7 @@ impl Control {
         expected: Option<Language>,
     ) -> Result<Use, ControlError> {
         // Raised here, one of another node would have an empty workspace.
-        let node = &session.node_id;
-        if *node != self.shared.settings.node_id {
-            return Err(ControlError::Unavailable {
-                part: format!("node {node}, which has the workspace,").into(),
-                source: format!("session {} is not on this node", session.id).into(),
-            });
-        }
+        self.is_here(session)?;
         let start = Start {
             image: image_of(session)?,
             workspace,
@@ -210,6 +232,17 @@ impl Control {
             expected: None,
         };
         Ok(self.shared.live.line(session, start).await?)
+    }
+
+    /// Is a session on this node? Nobody else can do anything to its processes.
+    pub(crate) fn is_here(&self, session: &Session) -> Result<(), ControlError> {
+        match session.node_id == self.shared.settings.node_id {
+            true => Ok(()),
+            false => {
+                let reason = format!("session {} is not on this node", session.id);
+                Err(ControlError::away(&session.node_id, reason))
+            }
+        }
     }
 
     /// The session, if code can run in it now.

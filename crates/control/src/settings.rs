@@ -11,6 +11,8 @@ use sandbox_model::{NodeId, TemplateId};
 pub struct Settings {
     /// What this machine is called among the nodes.
     pub node_id: NodeId,
+    /// What tells this server from another that takes itself for the same node: kept with its workspaces.
+    pub instance: String,
     /// A session that nobody used for so long ends.
     pub idle_timeout: Option<Duration>,
     /// A session ends at this age, renewed or not.
@@ -21,6 +23,8 @@ pub struct Settings {
     pub reap_interval: Duration,
     /// How long the workspace of a session is kept after its end.
     pub retention: Duration,
+    /// A session that ended so long ago is forgotten, with its executions, once its workspace is gone.
+    pub record_retention: Option<Duration>,
     /// The processes of a session that nobody used for so long are ended; its next use starts them again.
     pub hibernate_after: Duration,
     /// Refuse a session whose template's limits cannot be enforced here.
@@ -49,11 +53,13 @@ impl Settings {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         Settings {
             node_id,
+            instance: String::new(),
             idle_timeout: Some(minutes(30)),
             max_lifetime: Some(minutes(6 * 60)),
             expire: true,
             reap_interval: Duration::from_secs(10),
             retention: minutes(24 * 60),
+            record_retention: None,
             hibernate_after: minutes(1),
             strict_limits: false,
             max_sessions: 20_000,

@@ -72,6 +72,7 @@ struct State {
     held: HashSet<Deed>,
     failing: HashSet<Deed>,
     is_silent: bool,
+    frozen: HashSet<SessionId>,
     /// Whose workspaces cannot be removed.
     stuck: HashSet<SessionId>,
     files: Vec<Given>,
@@ -120,7 +121,7 @@ impl Stage {
         let parts = Parts::new().await;
         let host = Host::default();
         let runtime = Arc::new(host.clone());
-        let (control, _) = Control::new(parts.settings, parts.records, parts.objects, runtime);
+        let control = Control::new(parts.settings, parts.records, parts.objects, runtime);
         control.seed_templates().await.expect("templates");
         Stage {
             control,
@@ -128,6 +129,15 @@ impl Stage {
             ended: mpsc::unbounded_channel().0,
             _objects: parts.directory,
         }
+    }
+
+    /// Another server on the same records, which does nothing by itself, and what hosts its sessions.
+    pub(crate) fn beside(&self, settings: Settings) -> (Control, Host) {
+        let host = Host::default();
+        let (records, objects) = (self.control.records(), self.control.objects());
+        let runtime = Arc::new(host.clone());
+        let control = Control::new(settings, records.clone(), objects.clone(), runtime);
+        (control, host)
     }
 
     /// A session that runs and is to run for an hour, or what `change` makes of it. It is written down, and not
@@ -257,9 +267,19 @@ impl Host {
         self.lock().failing.insert(deed);
     }
 
+    /// From now on it no longer does.
+    pub(crate) fn succeed(&self, deed: Deed) {
+        self.lock().failing.remove(&deed);
+    }
+
     /// From now on no executor says anything.
     pub(crate) fn fall_silent(&self) {
         self.lock().is_silent = true;
+    }
+
+    /// Does everything in this workspace stand still?
+    pub(crate) fn is_frozen(&self, workspace: &SessionId) -> bool {
+        self.lock().frozen.contains(workspace)
     }
 
     /// The workspace of this session cannot be removed.
@@ -518,12 +538,18 @@ impl Runtime for Host {
         })
     }
 
-    fn freeze<'a>(&'a self, _: &'a SessionId) -> Awaited<'a, ()> {
-        Box::pin(async { Ok(()) })
+    fn freeze<'a>(&'a self, session: &'a SessionId) -> Awaited<'a, ()> {
+        Box::pin(async {
+            self.lock().frozen.insert(session.clone());
+            Ok(())
+        })
     }
 
-    fn thaw<'a>(&'a self, _: &'a SessionId) -> Awaited<'a, ()> {
-        Box::pin(async { Ok(()) })
+    fn thaw<'a>(&'a self, session: &'a SessionId) -> Awaited<'a, ()> {
+        Box::pin(async {
+            self.lock().frozen.remove(session);
+            Ok(())
+        })
     }
 
     fn fork<'a>(&'a self, _: &'a SessionId, _: &'a SessionId) -> Awaited<'a, ()> {

@@ -172,11 +172,11 @@ impl Control {
         session: &Session,
         opening: Opening,
     ) -> Result<(Use, sandbox_runtime::Terminal, OwnedFd), ControlError> {
-        let mut used = self.line(session).await?;
+        let mut used = self.line_to_run(session, None).await?;
         let opened = match used.line.open_terminal(opening.clone()).await {
             // It was ended for not being used, at this very moment.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
-                used = self.line_again(&session.id).await?;
+                used = self.line_to_run(session, None).await?;
                 used.line.open_terminal(opening).await
             }
             opened => opened,

@@ -68,6 +68,20 @@ pub struct LimitsEnforced {
     pub max_processes: bool,
 }
 
+impl LimitsEnforced {
+    /// The first that must be enforced, as `required` says, and is not: what it limits.
+    pub fn lacks(&self, required: &LimitsEnforced) -> Option<&'static str> {
+        let limits = [
+            ("cpu", self.cpu, required.cpu),
+            ("memory", self.memory, required.memory),
+            ("disk", self.disk, required.disk),
+            ("max_processes", self.max_processes, required.max_processes),
+        ];
+        let lacking = limits.iter().find(|(_, is, must)| *must && !is);
+        lacking.map(|(name, ..)| *name)
+    }
+}
+
 /// Which walls a session has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walls {

@@ -343,6 +343,11 @@ fn refused((operation, session): About, refusal: Refusal) -> RuntimeError {
             session,
             reason,
         },
+        RefusalKind::Unlimited => RuntimeError::Unlimited {
+            operation,
+            session,
+            reason,
+        },
         RefusalKind::Failed => RuntimeError::Failed {
             operation,
             session,
@@ -387,12 +392,12 @@ fn lock(askers: &Mutex<Askers>) -> MutexGuard<'_, Askers> {
     askers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Shared {
     /// Sends an order as soon as there is room for it.
     async fn send(&self, text: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         loop {
             let sent = self
                 .writable
-impl Shared {
                 .try_io(|| message::send(&self.nursery.socket, text, descriptors));
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -439,11 +444,11 @@ async fn hear(
                     let notice = serde_json::from_slice(&bytes[..length]);
                     (notice, descriptors.pop())
                 }
+                _ => return,
             };
             let (Ok(notice), Some(askers)) = (notice, askers.upgrade()) else {
                 return;
             };
-                _ => return,
             match notice {
                 Notice::Done(number, done) => {
                     let asker = lock(&askers).waiting.remove(&number);

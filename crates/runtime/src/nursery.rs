@@ -139,6 +139,8 @@ pub(crate) enum RefusalKind {
     Conflict,
     /// There is no room for it.
     Full,
+    /// It would not be held to what it was promised to be.
+    Unlimited,
     /// It was tried.
     Failed,
 }
@@ -166,6 +168,13 @@ impl Refusal {
             }
         }
         refusal
+    }
+
+    pub(crate) fn unlimited(resource: &str) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Unlimited,
+            reason: format!("its limit of {resource} cannot be enforced on this host now"),
+        }
     }
 
     pub(crate) fn conflict(reason: &str) -> Refusal {

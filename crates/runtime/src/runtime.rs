@@ -150,6 +150,16 @@ pub enum RuntimeError {
         /// What there is no room for.
         reason: String,
     },
+    /// It would not be held to what it was promised to be.
+    #[error("cannot {operation} session {session}: {reason}")]
+    Unlimited {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which.
+        session: SessionId,
+        /// Which limit would not hold.
+        reason: String,
+    },
     /// It was tried and failed.
     #[error("cannot {operation} session {session}: {reason}")]
     Failed {

@@ -7,6 +7,7 @@ use sandbox_model::Limits;
 use sandbox_model::execution::Language;
 use sandbox_model::id::SessionId;
 use sandbox_model::resources::Resources;
+use sandbox_model::runtime::LimitsEnforced;
 use sandbox_model::session::SessionNetwork;
 use sandbox_model::size::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,9 @@ pub struct SessionSpec {
     pub env_vars: BTreeMap<String, String>,
     /// What it may use, all of its executions together.
     pub resources: Resources,
+    /// Which of that it was promised to be held to: it is raised with that enforced, or not at all.
+    #[serde(default)]
+    pub promised: LimitsEnforced,
     /// What of the network its code may reach.
     pub network: SessionNetwork,
     /// Whose interpreter is to wait for the first code, if one is.

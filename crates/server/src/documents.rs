@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use sandbox_control::ControlError;
 use sandbox_model::Failure;
 use sandbox_store::{ObjectsError, StoreError};
 
@@ -50,6 +51,15 @@ fn problems() -> Vec<ServeError> {
             user: 59_999,
         },
         ServeError::Open(data()),
+        ServeError::OtherNode {
+            path: data(),
+            kept: "worker-7".to_owned(),
+            asked: "worker-8".parse().unwrap(),
+        },
+        ServeError::Control(ControlError::Held {
+            node: "worker-7".parse().unwrap(),
+            endpoint: "http://10.0.0.7:8000".to_owned(),
+        }),
         ServeError::Bind {
             address: address("127.0.0.1:8000"),
             source: io::ErrorKind::AddrInUse.into(),
@@ -105,6 +115,7 @@ fn kind(error: &ServeError) -> Option<usize> {
         ServeError::Closed { .. } => 10,
         ServeError::Guessable(_) => 11,
         ServeError::Open(_) => 12,
+        ServeError::OtherNode { .. } => 13,
         ServeError::Control(_) => return None,
     })
 }
@@ -113,7 +124,7 @@ fn kind(error: &ServeError) -> Option<usize> {
 fn every_reason_not_to_run_is_told_with_its_way_out() {
     let page = document("docs/troubleshooting.md");
     let kinds: BTreeSet<usize> = problems().iter().filter_map(kind).collect();
-    assert!(kinds.into_iter().eq(0..13));
+    assert!(kinds.into_iter().eq(0..14));
     for problem in problems() {
         let said = format!("error: {problem}\n");
         assert!(

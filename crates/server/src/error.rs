@@ -272,6 +272,11 @@ impl From<ControlError> for ApiError {
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 ApiError::new(status, code, description, problem, solution)
             }
+            // Told when a server starts, and to nobody who asks one.
+            error @ ControlError::Held { .. } => {
+                tracing::error!(%error, "{error}");
+                ApiError::internal()
+            }
             ControlError::Unavailable { part, source } => {
                 tracing::error!(%part, error = %chain(source.as_ref()), "{part} does not answer");
                 ApiError::unavailable(&part)

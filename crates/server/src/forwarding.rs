@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper_util::client::legacy::Client;
@@ -82,6 +82,7 @@ async fn place(app: &App, about: Option<About>) -> Result<Option<Elsewhere>, Con
     let session = match about {
         None | Some(About::Creation) => return Ok(None),
         Some(About::Agent(agent)) => return app.control.elsewhere_for(&agent).await,
+        Some(About::End(id)) => return app.control.elsewhere_to_end(&id).await,
         Some(About::Session(id)) => id,
         Some(About::Execution(id)) => app.control.execution(&id).await?.session_id,
     };
@@ -95,6 +96,8 @@ enum About {
     Creation,
     /// The next persistent session of an agent.
     Agent(String),
+    /// The end of a session, which any server can write down where its node is lost.
+    End(SessionId),
     Session(SessionId),
     Execution(ExecutionId),
 }
@@ -112,6 +115,7 @@ impl About {
                 "files" | "archive" | "changes" | "terminal" | "ports",
                 ..,
             ] => id.parse().ok().map(About::Session),
+            ["sessions", id] if method == Method::DELETE => id.parse().ok().map(About::End),
             ["sessions", id, ..] if is_change => id.parse().ok().map(About::Session),
             ["executions", id, ..] if is_change => id.parse().ok().map(About::Execution),
             _ => None,
@@ -162,6 +166,8 @@ async fn pass_on(app: &App, other: &Elsewhere, mut request: Request) -> Result<R
         .parse::<Uri>()
         .map_err(|error| unreachable(error.into()))?;
     parts.headers.remove(header::HOST);
+    // However it came here.
+    parts.version = Version::HTTP_11;
     parts
         .headers
         .insert(FORWARDED, HeaderValue::from_static("1"));
@@ -192,12 +198,20 @@ mod tests {
             let path = format!("/api/v1/{path}");
             About::of(&method, &path).map(|about| format!("{about:?}"))
         };
+        let its_end = Some(format!("{:?}", About::End(id.clone())));
         let its = Some(format!("{:?}", About::Session(id)));
         assert_eq!(
             about(Method::POST, &format!("sessions/{session}/execute")),
             its
         );
-        assert_eq!(about(Method::DELETE, &format!("sessions/{session}")), its);
+        assert_eq!(
+            about(Method::DELETE, &format!("sessions/{session}")),
+            its_end
+        );
+        assert_eq!(
+            about(Method::DELETE, &format!("sessions/{session}/files/a")),
+            its
+        );
         assert_eq!(
             about(Method::GET, &format!("sessions/{session}/files/a/b")),
             its

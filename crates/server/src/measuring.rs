@@ -81,7 +81,7 @@ fn describe() {
     let gauged = [
         (
             "sandbox_sessions_active",
-            "Sessions that are running, on all servers",
+            "Sessions of this server that are not over",
         ),
         (
             "sandbox_sessions_raised",

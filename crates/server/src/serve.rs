@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandbox_control::{Control, ControlError, new_secret};
-use sandbox_model::{Class, Failure};
+use sandbox_model::{Class, Failure, NodeId};
 use sandbox_runtime::{Local, Nursery, descriptors};
 use sandbox_store::objects::{Access, SigningKey};
 use sandbox_store::{Objects, ObjectsError, Records, StoreError};
@@ -24,6 +24,7 @@ use crate::authentication::Keys;
 use crate::connections;
 use crate::data_directory;
 use crate::forwarding::peers;
+use crate::identity::{self, INSTANCE, NODE};
 use crate::internal::Tokens;
 use crate::logging;
 use crate::measuring::Measures;
@@ -58,6 +59,16 @@ pub enum ServeError {
     /// What is in it could be somebody else's.
     #[error("others can change what is in the data directory {}", .0.display())]
     Open(PathBuf),
+    /// The sessions in it are another node's than the server is to be.
+    #[error("the data directory {} is that of node {kept}, not of {asked}", path.display())]
+    OtherNode {
+        /// Which one.
+        path: PathBuf,
+        /// Whose it is.
+        kept: String,
+        /// Who was to have it.
+        asked: NodeId,
+    },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -100,7 +111,9 @@ pub enum ServeError {
 impl Failure for ServeError {
     fn class(&self) -> Class {
         match self {
-            ServeError::Taken(_) => Class::Conflict,
+            ServeError::Taken(_) | ServeError::Control(ControlError::Held { .. }) => {
+                Class::Conflict
+            }
             _ => Class::General,
         }
     }
@@ -122,6 +135,16 @@ impl Failure for ServeError {
                 return Some(format!(
                     "choose a directory that is yours with --data, or make this one so: chmod go-w {path}"
                 ));
+            }
+            ServeError::OtherNode { path, kept, .. } => {
+                let file = path.join(NODE);
+                return Some(format!(
+                    "leave --node-id out, or remove {} if the sessions of {kept} may be lost",
+                    file.display()
+                ));
+            }
+            ServeError::Control(ControlError::Held { .. }) => {
+                "end that server, or choose another name with --node-id; one that was killed has it for 30 seconds more"
             }
             ServeError::Bind { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
                 "something else listens there: end it, or choose another port with --bind"
@@ -176,6 +199,7 @@ pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), 
 /// What is to be said against these settings before anything is touched. [`serve`] says it, too.
 pub fn check(settings: &Settings) -> Result<(), ServeError> {
     Records::check_url(&settings.database.0)?;
+    check_node(settings)?;
     let bind = settings.bind;
     if bind.ip().is_loopback() {
         return Ok(());
@@ -184,6 +208,20 @@ pub fn check(settings: &Settings) -> Result<(), ServeError> {
         None => Err(ServeError::Exposed(bind)),
         Some(key) if key.is_guessable() => Err(ServeError::Guessable(bind)),
         Some(_) => Ok(()),
+    }
+}
+
+/// Renamed, a node would leave its sessions behind.
+fn check_node(settings: &Settings) -> Result<(), ServeError> {
+    let (path, asked) = (&settings.data, &settings.control.node_id);
+    let kept = identity::kept_node(path, &settings.database);
+    match kept.map_err(|source| unusable(path, NODE, source))? {
+        Some(kept) if kept != asked.as_str() => Err(ServeError::OtherNode {
+            path: path.clone(),
+            kept,
+            asked: asked.clone(),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -268,14 +306,15 @@ async fn assemble(
     let objects = Objects::open(&settings.objects, &access).await?;
     let (local, ended) = Local::new(nursery).map_err(ServeError::Nursery)?;
     let measures = Measures::start();
-    let control = Control::start(
-        settings.control.clone(),
-        records,
-        objects,
-        Arc::new(local),
-        ended,
-    )
-    .await?;
+    let (is_shared, mut control) = (records.is_shared(), settings.control.clone());
+    if is_shared {
+        control.instance = kept(data, INSTANCE, secrets::token)?.0;
+    }
+    let control = Control::start(control, records, objects, Arc::new(local), ended).await?;
+    if is_shared {
+        // Only now: a name that another server has is not this one's to keep.
+        kept(data, NODE, || settings.control.node_id.to_string())?;
+    }
     let app = App {
         control,
         keys: Arc::new(Keys::new(&admin)),
@@ -291,10 +330,14 @@ async fn assemble(
 }
 
 fn kept(data: &Path, file: &str, make: impl FnOnce() -> String) -> Result<Secret, ServeError> {
-    secrets::kept(data, file, make).map_err(|source| ServeError::Data {
+    secrets::kept(data, file, make).map_err(|source| unusable(data, file, source))
+}
+
+fn unusable(data: &Path, file: &str, source: io::Error) -> ServeError {
+    ServeError::Data {
         path: data.join(file),
         source,
-    })
+    }
 }
 
 fn signing_key(secret: &Secret) -> SigningKey {

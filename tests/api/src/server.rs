@@ -33,6 +33,8 @@ pub struct Options {
     pub arguments: Vec<String>,
     /// More environment.
     pub environment: Vec<(String, String)>,
+    /// What its machine is called; as this one is where nothing is said.
+    pub hostname: Option<String>,
 }
 
 /// A server that listens. When it is dropped it ends, and must leave nothing.
@@ -64,6 +66,7 @@ impl Options {
             storage,
             arguments: Vec::new(),
             environment: Vec::new(),
+            hostname: None,
         }
     }
 
@@ -86,6 +89,13 @@ impl Options {
     #[must_use]
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Options {
         self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// On a machine that is called so. Only root can have one.
+    #[must_use]
+    pub fn called(mut self, hostname: &str) -> Options {
+        self.hostname = Some(hostname.to_owned());
         self
     }
 
@@ -140,13 +150,23 @@ impl Server {
 
     /// `sandbox serve` with everything it is told, not started.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(self.binary());
         let Options {
             user,
             arguments,
             environment,
+            hostname,
             ..
         } = &self.options;
+        let mut command = match hostname {
+            None => Command::new(self.binary()),
+            Some(name) => {
+                let mut command = Command::new("unshare");
+                let renamed = r#"hostname "$0" && exec "$@""#;
+                command.args(["--uts", "sh", "-c", renamed, name]);
+                command.arg(self.binary());
+                command
+            }
+        };
         command
             .args(["serve", "--bind", "127.0.0.1:0", "--data"])
             .arg(self.data())

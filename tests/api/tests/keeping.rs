@@ -13,33 +13,51 @@ fn follow(link: &str) -> Answer {
     call.send()
 }
 
+/// A server on this database and in this bucket.
+fn start(node: &str, database: &str, s3: &S3, bucket: &str) -> Server {
+    let objects = format!("s3:{bucket}");
+    let arguments = [
+        "--database",
+        database,
+        "--objects",
+        &objects,
+        "--node-id",
+        node,
+    ];
+    Options::on(Storage::SqliteAndFiles)
+        .with(&arguments)
+        .env("S3_ENDPOINT", s3.url())
+        .env("AWS_ACCESS_KEY_ID", s3.access_key())
+        .env("AWS_SECRET_ACCESS_KEY", s3.secret_key())
+        .start()
+}
+
+/// Waits until a file of a session is in the bucket. It is copied beside requests.
+fn until_kept(s3: &S3, bucket: &str, session: &str, file: &str) {
+    let stored = format!("data/{bucket}/workspace/{session}/{file}");
+    let stored = s3.directory().join(stored);
+    eventually("it is kept", || stored.exists().then_some(()));
+}
+
 #[test]
 fn files_of_ended_sessions_are_had_though_their_node_is_away() {
     let (database, s3) = (Database::postgres(), S3::shared());
     let (url, bucket) = (database.fresh_database(), s3.fresh_bucket());
-    let start = |node: &str| {
-        let objects = format!("s3:{bucket}");
-        let arguments = ["--database", &url, "--objects", &objects, "--node-id", node];
-        Options::on(Storage::SqliteAndFiles)
-            .with(&arguments)
-            .env("S3_ENDPOINT", s3.url())
-            .env("AWS_ACCESS_KEY_ID", s3.access_key())
-            .env("AWS_SECRET_ACCESS_KEY", s3.secret_key())
-            .start()
-    };
+    let start = |node: &str| start(node, &url, s3, &bucket);
     let (mut one, other) = (start("one"), start("other"));
-    let session = one.session();
-    one.shell(
-        &session,
-        "mkdir -p a/b; echo small > a/b/small; ln -s small a/link",
-    );
-    one.delete(&format!("/sessions/{session}")).json(200);
-    // It is copied beside requests.
+    let sessions = [(); 2].map(|()| {
+        let session = one.session();
+        one.shell(
+            &session,
+            "mkdir -p a/b; echo small > a/b/small; ln -s small a/link",
+        );
+        one.delete(&format!("/sessions/{session}")).json(200);
+        // One after the other: when the second is there, all of the first was.
+        until_kept(s3, &bucket, &session, "a/b/small");
+        session
+    });
+    let [session, _] = sessions;
     let kept = |server: &Server| server.get(&format!("/sessions/{session}/files/a/b/small"));
-    let stored = s3
-        .directory()
-        .join(format!("data/{bucket}/workspace/{session}/a/b/small"));
-    eventually("it is kept", || stored.exists().then_some(()));
     one.stop();
     let answer = kept(&other);
     assert_eq!(answer.status, 307, "{}", answer.text());
@@ -50,6 +68,29 @@ fn files_of_ended_sessions_are_had_though_their_node_is_away() {
     other
         .get(&format!("/sessions/{session}/files"))
         .error(503, "Sandbox.Unavailable");
+}
+
+#[test]
+fn files_that_a_server_could_not_copy_are_copied_by_the_next() {
+    let (database, mut s3) = (Database::postgres(), S3::start());
+    let (url, bucket) = (database.fresh_database(), s3.fresh_bucket());
+    let mut one = start("one", &url, &s3, &bucket);
+    let other = start("other", &url, &s3, &bucket);
+    let session = one.session();
+    one.shell(&session, "echo small > small");
+    s3.kill();
+    one.delete(&format!("/sessions/{session}")).json(200);
+    one.stop();
+    s3.restart();
+    // Nobody can look whether it is there, so nobody says that it is not.
+    eventually("the objects are there again", || {
+        let answer = other.get(&format!("/sessions/{session}/files/small"));
+        answer.error(503, "Sandbox.Unavailable");
+        let is_due = other.log().contains("its files were not copied yet");
+        is_due.then_some(())
+    });
+    one.start();
+    until_kept(&s3, &bucket, &session, "small");
 }
 
 #[test]

@@ -115,6 +115,11 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "TIME", help_heading = SESSIONS)]
     retention: Option<String>,
 
+    /// How long a session that ended and its executions are remembered; or off: for ever
+    /// [SANDBOX_RECORD_RETENTION, off]
+    #[arg(long, value_name = "TIME", help_heading = SESSIONS)]
+    record_retention: Option<String>,
+
     /// A session unused for so long gives its processes up until its next use; or off
     /// [SANDBOX_HIBERNATE_AFTER, 1m]
     #[arg(long, value_name = "TIME", help_heading = SESSIONS)]
@@ -191,6 +196,7 @@ impl Flags {
             (Which::Expire, &self.expire),
             (Which::ReapInterval, &self.reap_interval),
             (Which::Retention, &self.retention),
+            (Which::RecordRetention, &self.record_retention),
             (Which::HibernateAfter, &self.hibernate_after),
             (Which::StrictLimits, &self.strict_limits),
             (Which::MaxSessions, &self.max_sessions),

@@ -61,7 +61,7 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
     reading.many(Which::Runtime, &["local"], value::runtime)?;
     let user = user(&mut reading, surroundings.is_root)?;
     let database = database(&mut reading, &data)?;
-    let node_id = node_id(&mut reading, &database, &surroundings.hostname)?;
+    let node_id = node_id(&mut reading, &data, &database, &surroundings.hostname)?;
     let objects = objects(&mut reading, &data)?;
     let s3 = s3(&mut reading, &objects, &surroundings)?;
     let settings = Settings {
@@ -144,20 +144,35 @@ fn database(reading: &mut Reading<'_>, data: &Path) -> Result<Secret, SettingErr
     Ok(Secret(url))
 }
 
-/// Those who share a database are told apart by what their machines are called.
+/// Those who share a database are told apart by what their machines are called, or were when they first started: their
+/// sessions are theirs by that.
 fn node_id(
     reading: &mut Reading<'_>,
+    data: &Path,
     database: &Secret,
     hostname: &str,
 ) -> Result<NodeId, SettingError> {
-    let default = match database.0.starts_with("sqlite:") {
-        true => "local",
-        false => hostname,
-    };
-    reading.one(Which::NodeId, default, |text| {
-        text.parse()
-            .map_err(|error: sandbox_model::id::IdError| error.to_string())
-    })
+    let parse = |text: &str| text.parse::<NodeId>().map_err(|error| error.to_string());
+    // One that cannot be read is refused by the server, and by a check.
+    let kept = sandbox_server::kept_node(data, database).unwrap_or_default();
+    match (kept, reading.raw.get(Which::NodeId)) {
+        (Some(kept), None) => {
+            let given = Given {
+                texts: vec![kept],
+                origin: Origin::File(data.join("node.id"), 1),
+            };
+            let node = reading.parse(Which::NodeId, &given, parse)?;
+            reading.show(Which::NodeId, node.to_string(), given.origin);
+            Ok(node)
+        }
+        _ => {
+            let default = match database.0.starts_with("sqlite:") {
+                true => "local",
+                false => hostname,
+            };
+            reading.one(Which::NodeId, default, parse)
+        }
+    }
 }
 
 /// `--objects`, or the bucket that was named by itself: whichever stands nearer.
@@ -237,6 +252,7 @@ fn sessions(reading: &mut Reading<'_>, node_id: NodeId) -> Result<ControlSetting
     control.expire = reading.one(Which::Expire, "on", value::switch)?;
     control.reap_interval = reading.one(Which::ReapInterval, "10s", reap_interval)?;
     control.retention = reading.one(Which::Retention, "24h", duration::or_never)?;
+    control.record_retention = reading.one(Which::RecordRetention, "off", duration::or_off)?;
     control.hibernate_after = reading.one(Which::HibernateAfter, "1m", duration::or_never)?;
     control.strict_limits = reading.one(Which::StrictLimits, "off", value::switch)?;
     control.max_sessions = reading.one(Which::MaxSessions, "20000", value::number(1, 1_000_000))?;

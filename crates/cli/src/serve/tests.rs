@@ -181,6 +181,7 @@ const CASES: &[Case] = &[
     (Which::MaxLifetime, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.max_lifetime.unwrap())),
     (Which::ReapInterval, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.reap_interval)),
     (Which::Retention, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.retention)),
+    (Which::RecordRetention, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.record_retention.unwrap())),
     (Which::HibernateAfter, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.hibernate_after)),
     (Which::MaxSessions, ["1", "2", "3"], |s| s.control.max_sessions.to_string()),
     (Which::Overcommit, ["100", "200", "300"], |s| s.control.overcommit_percent.to_string()),
@@ -622,6 +623,49 @@ fn without_a_home_the_data_must_be_named() {
 fn those_who_share_a_database_are_called_as_their_machines_are() {
     let start = Start::new().with("DATABASE_URL", "mysql://db/records");
     assert_eq!(start.settings().control.node_id.to_string(), "worker-7");
+}
+
+/// A server on a database that others share, whose data directory has this in `node.id`.
+fn once_called(kept: &str) -> (Start, PathBuf) {
+    let mut start = Start::new().with("DATABASE_URL", "mysql://db/records");
+    let file = start.write("node.id", kept, 0o600);
+    let data = file.parent().unwrap().to_str().unwrap().to_owned();
+    (start.flags(["--data", &data]), file)
+}
+
+#[test]
+fn a_server_is_called_as_it_was_at_its_first_start() {
+    let (start, file) = once_called("worker-1\n");
+    assert_eq!(start.settings().control.node_id.to_string(), "worker-1");
+    let shown = start.shown(Which::NodeId);
+    assert_eq!(shown, ("worker-1".to_owned(), Origin::File(file, 1)));
+    sandbox_server::check(&start.settings()).unwrap();
+    let (start, _) = once_called("\n");
+    assert_eq!(start.settings().control.node_id.to_string(), "worker-7");
+    let (start, _) = once_called("-\n");
+    let refusal = start.refusal();
+    let said = "/d/node.id:1: node_id: '-'";
+    assert!(refusal.starts_with(said), "{refusal}");
+    // Nobody else has the database of one that is alone.
+    let (start, _) = once_called("worker-1\n");
+    let start = start.flags(["--database", "sqlite::memory:"]);
+    assert_eq!(start.settings().control.node_id.to_string(), "local");
+}
+
+#[test]
+fn another_name_than_at_the_first_start_is_refused() {
+    let (start, file) = once_called("worker-1\n");
+    let start = start.with("SANDBOX_NODE_ID", "worker-1");
+    sandbox_server::check(&start.settings()).unwrap();
+    let start = start.flags(["--node-id", "worker-2"]);
+    let shown = start.shown(Which::NodeId);
+    assert_eq!(shown, ("worker-2".to_owned(), Origin::Flag("--node-id")));
+    let refused = sandbox_server::check(&start.settings()).unwrap_err();
+    let said = refused.to_string();
+    assert!(said.ends_with("is that of node worker-1, not of worker-2"));
+    assert!(refused.hint().unwrap().contains(file.to_str().unwrap()));
+    // Nothing is written by a look.
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "worker-1\n");
 }
 
 #[test]

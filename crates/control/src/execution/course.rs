@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sandbox_executor::{Happening, Outcome, Request};
 use sandbox_model::{Execution, ExecutionEvent, ExecutionId, Session};
-use sandbox_runtime::{Course, LineError, Workspace};
+use sandbox_runtime::{Course, LineError};
 use sandbox_store::Stored;
 
 use super::Printing;
@@ -36,12 +36,12 @@ impl Control {
             stream: printed.is_some(),
         };
         let expected = Some(execution.language);
-        let mut used = self.line_from(session, Workspace::Empty, expected).await?;
+        let mut used = self.line_to_run(session, expected).await?;
         let taken = used.line.begin(request.clone());
         let course = match self.heard(&used, taken).await {
             // It was cut before it took the request, and has not begun it: so it may be asked again, once.
             Err(LineError::Cut | LineError::Unreachable(_)) => {
-                used = self.line_again(&session.id).await?;
+                used = self.line_to_run(session, expected).await?;
                 self.heard(&used, used.line.begin(request)).await
             }
             course => course,

@@ -9,7 +9,7 @@ use sandbox_store::records::{ExecutionFilter, PageRequest};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::new_id;
+use super::{Output, new_id};
 use crate::caller::Caller;
 use crate::error::ControlError;
 use crate::stage::{Deed, ENDLESS, Stage, UNHEARD, soon};
@@ -86,6 +86,25 @@ async fn nothing_is_run_in_a_session_that_ended_while_it_was_raised() {
     let error = finished.execution.error.clone().unwrap();
     assert!(error.contains("is terminated, not running"), "{error}");
     assert_eq!(stage.host.count(Deed::Raise), 2);
+}
+
+#[tokio::test]
+async fn nothing_is_raised_for_code_of_a_session_that_ended_before_it_was_handed_over() {
+    let stage = Stage::new().await;
+    let control = &stage.control;
+    let session = stage.session_of("ada").await;
+    let code = pending(&stage, &session).await;
+    control
+        .terminate_session(&Caller::nobody(), &session.id)
+        .await
+        .unwrap();
+    let raised = stage.host.count(Deed::Raise);
+    let submitted = control.begin(session, code, None, Output::Kept).await;
+    let finished = soon(submitted.unwrap().finished()).await.unwrap();
+    assert_eq!(finished.execution.status, ExecutionStatus::Crashed);
+    let error = finished.execution.error.clone().unwrap();
+    assert!(error.contains("is terminated, not running"), "{error}");
+    assert_eq!(stage.host.count(Deed::Raise), raised);
 }
 
 #[tokio::test]

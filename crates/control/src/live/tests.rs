@@ -7,6 +7,7 @@ use sandbox_model::SessionNotice;
 use sandbox_runtime::Ended;
 
 use crate::caller::Caller;
+use crate::error::ControlError;
 use crate::stage::{Deed, Stage, soon};
 
 #[tokio::test]
@@ -42,6 +43,23 @@ async fn the_end_of_a_session_is_not_that_of_the_one_that_has_its_workspace_now(
     used.line.ask(Ask::Ping).await.unwrap();
     live.end_of(&second).await.unwrap();
     soon(used.line.cut()).await;
+}
+
+#[tokio::test]
+async fn processes_do_not_give_way_to_an_older_session() {
+    let stage = Stage::new().await;
+    let control = &stage.control;
+    let first = stage.session_of("ada").await;
+    control
+        .terminate_session(&Caller::nobody(), &first.id)
+        .await
+        .unwrap();
+    let second = stage.session_of("ada").await;
+    let used = control.line(&second).await.unwrap();
+    // Read before it ended.
+    let late = control.line(&first).await.unwrap_err();
+    assert!(matches!(late, ControlError::Conflict { .. }), "{late:?}");
+    used.line.ask(Ask::Ping).await.unwrap();
 }
 
 #[tokio::test]

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sandbox_model::{Session, SessionStatus};
+use sandbox_store::records::PageRequest;
 
-use super::BATCH;
+use super::{BATCH, PATIENCE, TOGETHER};
 use crate::caller::Caller;
-use crate::stage::{Deed, Stage};
+use crate::stage::{Deed, Stage, soon};
 
 #[tokio::test]
 async fn sessions_end_in_time_while_workspaces_are_removed() {
@@ -68,6 +69,66 @@ async fn all_that_nobody_uses_end_however_many_they_are() {
 #[tokio::test]
 async fn all_that_are_too_old_end_however_many_they_are() {
     all_end(|session| session.created_at = hours_ago(7)).await;
+}
+
+#[tokio::test]
+async fn one_whose_processes_do_not_end_keeps_no_other_from_ending_and_is_seen_through() {
+    let stage = Stage::still().await;
+    let (control, host) = (&stage.control, &stage.host);
+    let all = TOGETHER + 1;
+    for _ in 0..all {
+        let expired = |session: &mut Session| session.expires_at = hours_ago(1);
+        let session = stage.written(expired).await;
+        drop(control.line(&session).await.unwrap());
+    }
+    host.hold(Deed::End);
+    let reaper = control.clone();
+    let reaping = tokio::spawn(async move { reaper.reap_once().await });
+    host.until(Deed::End, TOGETHER).await;
+    tokio::time::pause();
+    tokio::time::advance(PATIENCE + Duration::from_secs(1)).await;
+    tokio::time::resume();
+    host.until(Deed::End, all).await;
+    host.release(Deed::End);
+    soon(reaping).await.unwrap().unwrap();
+    let records = control.records();
+    let ends = async || {
+        let page = records
+            .audit(&PageRequest::first(100).unwrap())
+            .await
+            .unwrap();
+        let ends = page
+            .items
+            .into_iter()
+            .filter(|it| it.action == "session.end");
+        ends.count()
+    };
+    soon(async { while ends().await < all {} }).await;
+}
+
+#[tokio::test]
+async fn what_ended_long_ago_is_forgotten_once_its_workspace_is_gone() {
+    let stage = Stage::with(|settings| {
+        settings.reap_interval = Duration::from_millis(10);
+        settings.retention = Duration::from_secs(3600);
+        settings.record_retention = Some(Duration::ZERO);
+    })
+    .await;
+    let ended = async |hours: i64| {
+        let session = stage.written(|session| {
+            session.status = SessionStatus::Terminated;
+            session.terminated_at = Some(hours_ago(hours));
+        });
+        session.await.id
+    };
+    let (kept, stuck) = (ended(0).await, ended(3).await);
+    stage.host.stick(&stuck);
+    let gone = ended(2).await;
+    let records = stage.control.records();
+    soon(async { while records.session(&gone).await.unwrap().is_some() {} }).await;
+    for id in [kept, stuck] {
+        assert!(records.session(&id).await.unwrap().is_some());
+    }
 }
 
 #[tokio::test]

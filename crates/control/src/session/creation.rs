@@ -17,15 +17,16 @@ use sandbox_model::{
 use sandbox_store::Stored;
 use sandbox_store::records::{Along, Lease, Note};
 use serde_json::json;
+use tokio::sync::MutexGuard;
 
-use super::lifetime::{after, check_timeout};
+use super::lifetime::check_timeout;
 use super::network;
 use super::source::Source;
 use super::{image_of, language_of};
 use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::control::Control;
-use crate::error::{ControlError, chain};
+use crate::error::{ControlError, chain, told};
 use crate::live::{Use, workspace_of};
 use crate::pool::PoolChoice;
 use crate::random;
@@ -36,6 +37,9 @@ const MOST_ENVIRONMENT_BYTES: usize = 10 << 10;
 
 /// How long it is before the database is asked again.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// More sessions than are ever made at once.
+const AT_ONCE: u64 = 1000;
 
 /// How long an agent's sessions wait for a server that ended while it wrote one down.
 const TURN: Duration = Duration::from_secs(10);
@@ -94,23 +98,25 @@ impl Control {
         new.check(&self.shared.settings.allowed_addresses)?;
         let template = self.template(&new.template_id).await?;
         self.check_template(&template)?;
-        // A copy has what its origin has, of which nobody asked for anything now.
-        let asked = match copied {
-            Some(_) => &Asked::default(),
-            None => &new.resources,
+        // A copy is held to what its origin is, of which nobody asked for anything now.
+        let promised = match copied {
+            Some(copied) => copied.limits_enforced,
+            None => self.promised(&new.resources)?,
         };
-        self.check_limits(asked)?;
         self.check_node().await?;
         let mut session = self.draft(&new, &template)?;
+        session.limits_enforced = promised;
         if let Some(copied) = copied {
             session.image = copied.image.clone();
         }
         image_of(&session)?;
-        self.check_capacity(&session.resources).await?;
+        self.check_capacity(&session.resources)?;
+        let admission = self.admit().await?;
         let turn = self.take_turn(&session).await?;
         let placed = self.place(caller, &mut session, &new, &template, copied);
         let placed = placed.await;
         self.end_turn(turn).await;
+        drop(admission);
         let made = self.make(placed?, &new, &template, copied).await;
         match &made {
             Ok(_) => {
@@ -147,7 +153,8 @@ impl Control {
                 self.change_stored(stored, SessionEvent::Ready, found).await
             }
             Err(error) => {
-                let reason = chain(&error);
+                tracing::warn!(session = %stored.value.id, error = %chain(&error), "cannot make session {}", stored.value.id);
+                let reason = told(&error);
                 let failed = |session: &mut Session| session.error = Some(reason.clone());
                 self.change_stored(stored, SessionEvent::Failed, failed)
                     .await?;
@@ -266,6 +273,25 @@ impl Control {
         }
     }
 
+    /// Does something that may take longer than a turn: it is not over before.
+    pub(crate) async fn within<T>(&self, turn: Option<&Lease>, work: impl Future<Output = T>) -> T {
+        let renewing = async {
+            while let Some(turn) = turn {
+                tokio::time::sleep(TURN / 4).await;
+                match self.shared.records.renew_lease(turn, TURN).await {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => tracing::warn!(%error, "cannot renew the lease of {}", turn.name),
+                }
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            done = work => done,
+            never = renewing => never,
+        }
+    }
+
     pub(crate) async fn end_turn(&self, turn: Option<Lease>) {
         let Some(turn) = turn else { return };
         if let Err(error) = self.shared.records.release_lease(&turn).await {
@@ -315,36 +341,28 @@ impl Control {
         Ok(())
     }
 
-    /// A limit that was asked for by name and cannot be enforced is refused; a default only where the
-    /// operator is strict.
-    fn check_limits(&self, asked: &Asked) -> Result<(), ControlError> {
-        let can = self.shared.live.runtime().enforceable();
+    /// Which limits must hold: those that were asked for by name, and where the operator is strict, all. What
+    /// cannot be enforced here is refused.
+    fn promised(&self, asked: &Asked) -> Result<LimitsEnforced, ControlError> {
         let strict = self.shared.settings.strict_limits;
-        let limits = [
-            ("resources.cpu", can.cpu, asked.cpu.is_some()),
-            ("resources.memory", can.memory, asked.memory.is_some()),
-            ("resources.disk", can.disk, asked.disk.is_some()),
-            (
-                "resources.max_processes",
-                can.max_processes,
-                asked.max_processes.is_some(),
-            ),
-        ];
-        let refused = limits
-            .iter()
-            .find(|(_, can, asked)| !can && (*asked || strict));
-        match refused {
-            Some((field, ..)) => Err(ControlError::invalid(
-                field,
+        let promised = LimitsEnforced {
+            cpu: strict || asked.cpu.is_some(),
+            memory: strict || asked.memory.is_some(),
+            disk: strict || asked.disk.is_some(),
+            max_processes: strict || asked.max_processes.is_some(),
+        };
+        match self.shared.live.runtime().enforceable().lacks(&promised) {
+            Some(lacking) => Err(ControlError::invalid(
+                &format!("resources.{lacking}"),
                 "cannot be limited on this host",
                 "leave it out, or give the server control groups: `sandbox doctor` tells how",
             )),
-            None => Ok(()),
+            None => Ok(promised),
         }
     }
 
     /// Is there room for one more? What others were promised does not count, what they use does.
-    async fn check_capacity(&self, promised: &Resources) -> Result<(), ControlError> {
+    fn check_capacity(&self, promised: &Resources) -> Result<(), ControlError> {
         let free = self.shared.live.runtime().room()?.free;
         let percent = u128::from(self.shared.settings.overcommit_percent);
         for (what, promised, free) in [
@@ -362,15 +380,31 @@ impl Control {
                 });
             }
         }
+        Ok(())
+    }
+
+    /// May there be one session more? Where there are nearly as many as there may be, one is written down at a time:
+    /// whoever comes with others counts them.
+    async fn admit(&self) -> Result<Option<MutexGuard<'_, ()>>, ControlError> {
+        if self.places_left().await? > AT_ONCE {
+            return Ok(None);
+        }
+        let admission = self.shared.admission.lock().await;
+        self.places_left().await?;
+        Ok(Some(admission))
+    }
+
+    /// How many sessions there may be beside those that there are; at least one.
+    async fn places_left(&self) -> Result<u64, ControlError> {
         let most = self.shared.settings.max_sessions;
         let live = self.live_sessions().await?;
-        if live >= most {
-            return Err(ControlError::Exhausted {
+        match most.checked_sub(live) {
+            None | Some(0) => Err(ControlError::Exhausted {
                 problem: format!("there are {live} sessions, and there may be {most}"),
                 solution: "end sessions that are not needed, or raise max_sessions".to_owned(),
-            });
+            }),
+            Some(left) => Ok(left),
         }
-        Ok(())
     }
 
     /// How many sessions of this node are not over.
@@ -396,7 +430,7 @@ impl Control {
                 "use that one, or end it first",
             ));
         }
-        if before.workspace_removed_at.is_some() {
+        if !self.is_workspace_kept(&before).await? {
             return Ok(());
         }
         if before.node_id != session.node_id {
@@ -466,7 +500,7 @@ impl Control {
             env_vars: new.env_vars.clone(),
             network: new.network.clone(),
             timeout_seconds: new.timeout_seconds,
-            expires_at: after(usual.created_at, new.timeout_seconds),
+            expires_at: self.expiry(usual.created_at, usual.created_at, new.timeout_seconds),
             ..usual
         })
     }

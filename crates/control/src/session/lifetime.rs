@@ -1,9 +1,12 @@
 //! How long a session lives, and standing still meanwhile.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sandbox_model::{Session, SessionEvent, SessionId};
+use sandbox_model::{Session, SessionEvent, SessionId, SessionStatus};
 use sandbox_store::StoreError;
 use serde_json::json;
 
@@ -39,7 +42,7 @@ impl Control {
             let mut new = stored.value.clone();
             let now = Timestamp::now();
             new.timeout_seconds = timeout_seconds.unwrap_or(new.timeout_seconds);
-            new.expires_at = after(now, new.timeout_seconds);
+            new.expires_at = self.expiry(new.created_at, now, new.timeout_seconds);
             new.last_activity_at = now;
             new.updated_at = now;
             match self.shared.records.update_session(&stored, &new).await {
@@ -58,17 +61,28 @@ impl Control {
         }
     }
 
+    /// When a session expires that was made then, and lives for so many seconds from `now` on: not later than it may
+    /// live at all.
+    pub(super) fn expiry(&self, made: Timestamp, now: Timestamp, seconds: u32) -> Timestamp {
+        let expiry = after(now, Duration::from_secs(seconds.into()));
+        match self.shared.settings.max_lifetime {
+            Some(age) => expiry.min(after(made, age)),
+            None => expiry,
+        }
+    }
+
     /// Stops everything in a session where it is. It still expires.
     pub async fn pause_session(
         &self,
         caller: &Caller,
         id: &SessionId,
     ) -> Result<Session, ControlError> {
+        self.is_here(&self.session(id).await?)?;
         // Written down first: what is asked of it from now on is refused and does not hang.
         let paused = self.change(id, SessionEvent::Pause, |_| {}).await?;
-        if let Err(error) = self.shared.live.freeze(&paused).await {
+        if let Err(error) = self.follow_status(id).await {
             self.change(id, SessionEvent::Resume, |_| {}).await?;
-            return Err(error.into());
+            return Err(error);
         }
         self.audit(caller, "session.pause", id.as_str(), json!({}))
             .await;
@@ -81,17 +95,34 @@ impl Control {
         caller: &Caller,
         id: &SessionId,
     ) -> Result<Session, ControlError> {
-        let session = self.session(id).await?;
-        let resumable = session.status.after(SessionEvent::Resume);
-        resumable.map_err(|refusal| {
-            ControlError::conflict(format!("session {id}: {refusal}"), "look at its status")
-        })?;
-        self.shared.live.thaw(&session).await?;
+        self.is_here(&self.session(id).await?)?;
         let resumed = self.change(id, SessionEvent::Resume, |_| {}).await?;
+        if let Err(error) = self.follow_status(id).await {
+            self.change(id, SessionEvent::Pause, |_| {}).await?;
+            return Err(error);
+        }
         self.shared.activity.note(id);
         self.audit(caller, "session.resume", id.as_str(), json!({}))
             .await;
         Ok(resumed)
+    }
+
+    /// Stops what is in a session, or lets it go on, as is written down of it. Others may write something else
+    /// meanwhile, and do the same: whoever is last to look finds that it is as it should be.
+    async fn follow_status(&self, id: &SessionId) -> Result<(), ControlError> {
+        let mut session = self.session(id).await?;
+        loop {
+            match session.status {
+                SessionStatus::Paused => self.shared.live.freeze(&session).await?,
+                SessionStatus::Running => self.shared.live.thaw(&session).await?,
+                _ => return Ok(()),
+            }
+            let settled = session.status;
+            session = self.session(id).await?;
+            if session.status == settled {
+                return Ok(());
+            }
+        }
     }
 }
 
@@ -108,8 +139,7 @@ pub(super) fn check_timeout(seconds: u32) -> Result<(), ControlError> {
     ))
 }
 
-/// That many seconds after a time.
-pub(super) fn after(time: Timestamp, seconds: u32) -> Timestamp {
-    let later = time.checked_add(Duration::from_secs(seconds.into()));
-    later.unwrap_or(Timestamp::MAX)
+/// So long after a time.
+fn after(time: Timestamp, duration: Duration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }

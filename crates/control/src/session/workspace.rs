@@ -60,6 +60,7 @@ impl Control {
         what: Promote,
     ) -> Result<Promotion, ControlError> {
         let session = self.with_workspace(id).await?;
+        self.is_here(&session)?;
         if !self.shared.settings.promote {
             return Err(ControlError::Forbidden {
                 problem: "this server applies nothing to the directories of its machine".to_owned(),

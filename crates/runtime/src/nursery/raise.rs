@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Rlimit;
 use sandbox_executor::{Executor, Files, Link, Settings, serve};
-use sandbox_isolation::keeper::{Keeper, Kept, Terms, keep_on};
+use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, Terms, keep_on};
 use sandbox_isolation::limits::{Bounds, Ground};
 use sandbox_isolation::{Identity, Policy, Root as Filesystem, Terminal};
 use sandbox_linux::identity::Ids;
@@ -74,6 +74,9 @@ pub(super) fn raise(
     };
     let bounds = Bounds::on(ground, spec.session_id.as_str(), &spec.limits());
     let limits_enforced = bounds.enforced;
+    if let Some(lacking) = limits_enforced.lacks(&spec.promised) {
+        return Err(Refusal::unlimited(lacking));
+    }
     let terms = Terms {
         bounds,
         network: reach.inner(),
@@ -93,7 +96,11 @@ fn walls(reach: &Reach) -> Walls {
     Walls {
         between_sessions: "namespaces".to_owned(),
         executor: "PID namespace and mounts".to_owned(),
-        between_executions: "fresh namespaces".to_owned(),
+        between_executions: match reach.inner() {
+            InnerNetwork::Own => "fresh namespaces",
+            InnerNetwork::Shared => "fresh namespaces, and the network of the session",
+        }
+        .to_owned(),
         network: reach.describe().to_owned(),
     }
 }

@@ -328,7 +328,8 @@ impl At {
         Ok(Done::Usage(Usage::from(consumption)))
     }
 
-    /// Nothing may be written while a workspace is copied: one that is raised is held still.
+    /// Nothing may be written while a workspace is copied: one that is raised is held still, and one that is not is
+    /// raised afterwards.
     fn fork(&mut self, number: u64, from: &SessionId, to: &SessionId) -> Result<(), Refusal> {
         let held = match self.sessions.get_mut(from) {
             Some(session) => {
@@ -339,7 +340,7 @@ impl At {
                 }
                 Waits::Held(session.key)
             }
-            None => Waits::Nothing,
+            None => Waits::Orders(from.clone()),
         };
         let root = &self.root;
         let is_raised = matches!(held, Waits::Held(_));
@@ -362,7 +363,7 @@ impl At {
         }
         let root = &self.root;
         let errand = Errand::start(number, COPYING, || workspaces::promote(root, id, what));
-        self.send_out(errand, Waits::Nothing)
+        self.send_out(errand, Waits::Orders(id.clone()))
     }
 
     fn send_out(&mut self, errand: io::Result<Errand>, waits: Waits) -> Result<(), Refusal> {
@@ -373,6 +374,9 @@ impl At {
         });
         match watched {
             Ok(errand) => {
+                if let Waits::Orders(id) = &waits {
+                    self.busy.entry(id.clone()).or_default();
+                }
                 self.watched.insert(key, Watched::Errand(errand, waits));
                 Ok(())
             }

@@ -32,6 +32,7 @@ macro_rules! local {
 local!(
     a_session_runs_code_and_remembers_files_only,
     what_is_enforced_is_what_can_be,
+    what_was_promised_is_enforced_or_nothing_is_raised,
     what_is_free_is_part_of_what_there_is,
     a_session_that_is_raised_cannot_be_raised,
     ending_and_discarding_may_be_repeated,
@@ -43,6 +44,7 @@ local!(
     what_is_not_raised_cannot_be_frozen_or_measured,
     a_fork_is_a_copy_and_both_go_on_alone,
     a_fork_of_one_that_ended_and_of_one_that_is_frozen,
+    a_fork_of_one_that_is_raised_meanwhile_ends_nothing,
     a_fork_has_no_place_where_something_is,
     changes_are_told_of_running_and_ended_sessions,
     usage_follows_what_runs,

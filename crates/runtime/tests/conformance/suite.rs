@@ -6,7 +6,8 @@ use sandbox_executor::protocol::Ask;
 use sandbox_executor::{Ending, Request};
 use sandbox_model::change::ChangeKind;
 use sandbox_model::execution::Language;
-use sandbox_runtime::{Line, LineError, Runtime, RuntimeError};
+use sandbox_model::runtime::LimitsEnforced;
+use sandbox_runtime::{Line, LineError, Runtime, RuntimeError, SessionSpec};
 
 use crate::server::{id, printed, request, shell, spec};
 
@@ -39,6 +40,31 @@ pub async fn what_is_enforced_is_what_can_be(runtime: &dyn Runtime) {
     ] {
         assert!(!wall.is_empty());
     }
+}
+
+pub async fn what_was_promised_is_enforced_or_nothing_is_raised(runtime: &dyn Runtime) {
+    let all = LimitsEnforced {
+        cpu: true,
+        memory: true,
+        disk: true,
+        max_processes: true,
+    };
+    let promised = |promised| SessionSpec {
+        promised,
+        ..spec('a')
+    };
+    let enforceable = runtime.enforceable();
+    if enforceable != all {
+        let error = runtime.raise(promised(all)).await.unwrap_err();
+        assert!(matches!(error, RuntimeError::Unlimited { .. }), "{error:?}");
+        let nothing = runtime.usage(&id('a')).await.unwrap_err();
+        assert!(
+            matches!(nothing, RuntimeError::NotFound { .. }),
+            "{nothing:?}"
+        );
+    }
+    let raised = runtime.raise(promised(enforceable)).await.unwrap();
+    assert_eq!(raised.limits_enforced, enforceable);
 }
 
 pub async fn what_is_free_is_part_of_what_there_is(runtime: &dyn Runtime) {
@@ -230,6 +256,20 @@ pub async fn a_fork_of_one_that_ended_and_of_one_that_is_frozen(runtime: &dyn Ru
     runtime.discard(&id('a')).await.unwrap();
     let fork = raised(runtime, 'c').await;
     assert_eq!(printed(&fork, "cat kept").await, "kept");
+}
+
+pub async fn a_fork_of_one_that_is_raised_meanwhile_ends_nothing(runtime: &dyn Runtime) {
+    let line = raised(runtime, 'a').await;
+    printed(&line, "echo kept > kept").await;
+    for copy in ['b', 'c', 'd', 'e', 'f'] {
+        runtime.end(&id('a')).await.unwrap();
+        let (from, to) = (id('a'), id(copy));
+        let (forked, line) = tokio::join!(runtime.fork(&from, &to), raised(runtime, 'a'));
+        forked.unwrap();
+        assert_eq!(printed(&line, "cat kept").await, "kept");
+        let copy = raised(runtime, copy).await;
+        assert_eq!(printed(&copy, "cat kept").await, "kept");
+    }
 }
 
 pub async fn a_fork_has_no_place_where_something_is(runtime: &dyn Runtime) {

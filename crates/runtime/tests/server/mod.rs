@@ -12,6 +12,7 @@ use sandbox_linux::identity::{Ids, become_user};
 use sandbox_model::execution::Language;
 use sandbox_model::id::SessionId;
 use sandbox_model::resources::{Cpu, Quantity, Resources};
+use sandbox_model::runtime::LimitsEnforced;
 use sandbox_model::session::SessionNetwork;
 use sandbox_runtime::{Ended, Image, Line, Local, Nursery, SessionSpec, Workspace};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -100,6 +101,7 @@ pub fn spec(letter: char) -> SessionSpec {
             disk: Quantity(1 << 30),
             max_processes: 64,
         },
+        promised: LimitsEnforced::default(),
         network: SessionNetwork::default(),
         warm: None,
         expected: None,

@@ -41,6 +41,8 @@ pub(crate) struct LastEvent {
 /// | `forked` | `{"forked_to"}` |
 /// | `promoted` | `{}`: what it changed was applied to the directory that it started from |
 /// | `executor_ended` | `{"exit_status"}`: its processes ended by themselves; its next use starts them again |
+/// | `node_lost` | `{"node_id"}`: its node has not been heard of for 30 seconds; it goes on when that is back |
+/// | `workspace_removed` | `{}`: its files were kept for as long as is promised, and are gone |
 ///
 /// A comment is sent every 15 seconds, so that nobody on the way takes silence for an end.
 #[derive(ToSchema)]

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use jiff::Timestamp;
-use sandbox_control::{Caller, Ready};
+use sandbox_control::{Caller, Exit, Ready};
 use sandbox_model::{RequestId, SessionId};
 use serde::Deserialize;
 
@@ -28,7 +28,6 @@ pub(crate) struct ReadyReport {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExitedReport {
     exit_code: i32,
-    #[allow(dead_code, reason = "the control plane goes by its own clock")]
     exited_at: Timestamp,
     exit_reason: ExitReason,
 }
@@ -91,8 +90,11 @@ pub(crate) async fn exited(
         request_id: Some(request_id),
         ..Caller::nobody()
     };
-    let exited = app
-        .control
-        .container_exited(&caller, &id, value.exit_code, reason);
+    let exit = Exit {
+        exit_code: value.exit_code,
+        exited_at: value.exited_at,
+        reason,
+    };
+    let exited = app.control.container_exited(&caller, &id, &exit);
     exited.await.map(heard).map_err(refused)
 }

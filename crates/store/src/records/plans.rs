@@ -233,6 +233,7 @@ async fn ask_for_what_is_due(records: &Records) {
         .unwrap();
     records.sessions_older_than(time, &node, 10).await.unwrap();
     records.live_sessions_on(&node).await.unwrap();
+    records.over_among(&[someone()]).await.unwrap();
     records.live_session_counts().await.unwrap();
     records.live_execution_count().await.unwrap();
     records.latest_persistent_session("agent-8").await.unwrap();
@@ -247,6 +248,8 @@ async fn ask_for_what_is_due(records: &Records) {
         over.unwrap();
         let unclean = records.sessions_to_clean(time, &node, after, 10).await;
         unclean.unwrap();
+        let due = records.sessions_with_files_due(&node, after, 10).await;
+        due.unwrap();
     }
     let template = "template-8".parse().unwrap();
     records.pool_on(&node).await.unwrap();

@@ -1,6 +1,7 @@
 //! What is left when sessions are over, and how it goes.
 //!
-//! First the workspace, some time after the end: whoever removed it says so. Then, where records are
+//! First its files are due to be copied elsewhere, where there is such a place. Then the workspace goes, some time
+//! after the end: whoever removed it says so. Then, where records are
 //! not kept for ever, the session and everything that belongs to it. How long each is kept, and who
 //! removes it, is for others to know.
 
@@ -85,6 +86,45 @@ impl Records {
             .await
     }
 
+    /// Up to `limit` sessions that ended on a node and whose files nobody said to be kept, the longest over
+    /// first; those that come after one of them, if it is named.
+    pub async fn sessions_with_files_due(
+        &self,
+        node: &NodeId,
+        after: Option<&Ended>,
+        limit: u64,
+    ) -> Result<Vec<Ended>, StoreError> {
+        let select = ended(Column::FilesDueSince, Timestamp::MAX, after, limit);
+        self.read_ended(select.filter(Column::NodeId.eq(node.as_str())))
+            .await
+    }
+
+    /// Are the files of this session still to be copied?
+    pub async fn are_files_due(&self, id: &SessionId) -> Result<bool, StoreError> {
+        let due = Entity::find_by_id(id.as_str())
+            .filter(Column::FilesDueSince.is_not_null())
+            .select_only()
+            .column(Column::Id)
+            .into_tuple::<String>()
+            .one(self.reader())
+            .await;
+        Ok(due.map_err(|error| self.explain(error))?.is_some())
+    }
+
+    /// Notes that the files of a session that is over were copied, and are no longer due.
+    pub async fn mark_files_kept(&self, id: &SessionId) -> Result<(), StoreError> {
+        let marked = self
+            .write_at_once(|connection| async move {
+                Ok(Entity::update_many()
+                    .col_expr(Column::FilesDueSince, Expr::value(None::<i64>))
+                    .filter(Column::Id.eq(id.as_str()))
+                    .exec(&connection)
+                    .await?)
+            })
+            .await;
+        marked.map(drop).map_err(|fault| self.explain(fault))
+    }
+
     async fn read_ended(&self, select: Select<Entity>) -> Result<Vec<Ended>, StoreError> {
         let rows = select.into_model::<Row>().all(self.reader()).await;
         let rows = rows.map_err(|error| self.explain(error))?;
@@ -103,6 +143,7 @@ impl Records {
                 Ok(Entity::update_many()
                     .col_expr(Column::WorkspaceRemovedAt, Expr::value(micros(time)))
                     .col_expr(Column::UncleanSince, Expr::value(None::<i64>))
+                    .col_expr(Column::FilesDueSince, Expr::value(None::<i64>))
                     .col_expr(Column::Version, Expr::col(Column::Version).add(1))
                     .filter(Column::Id.eq(id.as_str()))
                     .filter(Column::IsOver.eq(true))

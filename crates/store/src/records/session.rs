@@ -1,6 +1,6 @@
 //! Sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use sandbox_model::{NodeId, Session, SessionId, SessionMode, SessionStatus, TemplateId};
@@ -28,6 +28,9 @@ const VERSIONED: Versioned<Column> = Versioned {
     id: Column::Id,
     version: Column::Version,
 };
+
+/// How many sessions one statement names.
+const AT_ONCE: usize = 200;
 
 /// Which sessions a list tells of: those that are all of this.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -257,6 +260,33 @@ impl Records {
             .filter(Column::NodeId.eq(node.as_str()))
             .filter(Column::IsOver.eq(false));
         self.read_sessions(select).await
+    }
+
+    /// Which of these sessions are over.
+    pub async fn over_among(
+        &self,
+        sessions: &[SessionId],
+    ) -> Result<BTreeSet<SessionId>, StoreError> {
+        let mut over = BTreeSet::new();
+        for some in sessions.chunks(AT_ONCE) {
+            let ids = some.iter().map(SessionId::as_str);
+            let found = Entity::find()
+                .filter(Column::Id.is_in(ids))
+                .filter(Column::IsOver.eq(true))
+                .select_only()
+                .column(Column::Id)
+                .into_tuple::<String>()
+                .all(self.reader())
+                .await;
+            for id in found.map_err(|error| self.explain(error))? {
+                let reading = Reading {
+                    kind: KIND,
+                    id: &id,
+                };
+                over.insert(reading.parse("id", &id)?);
+            }
+        }
+        Ok(over)
     }
 
     /// How many sessions there are in each status that is not an end.

@@ -23,7 +23,7 @@ INSERT INTO sessions
      cpu_thousandths, memory_bytes, disk_bytes, max_processes, timeout_seconds, created_at,
      started_at, updated_at, last_activity_at, expires_at, terminated_at, container_id,
      executor_url, workspace_path, limits_enforced, walls, env_vars, network, error,
-     workspace_removed_at, ended_at, unclean_since)
+     workspace_removed_at, ended_at, unclean_since, files_due_since)
     SELECT 'sess_' || (1000000000000000 + i), 3, 'template-' || (i % 20),
         CASE WHEN i % 100 < 1 THEN 'template-' || (i % 20) END,
         CASE WHEN i % 100 < 1 THEN 'running' WHEN i % 4 = 1 THEN 'failed' ELSE 'terminated' END,
@@ -38,7 +38,8 @@ INSERT INTO sessions
         '{"between_sessions":"namespaces","executor":"","between_executions":"","network":""}',
         '{"GREETING":"hello"}', '{"enabled":false,"allow":[]}', NULL,
         NULL, CASE WHEN i % 100 >= 1 THEN 1700000003000000 + i * 1000000 END,
-        CASE WHEN i % 100 >= 1 THEN 1700000003000000 + i * 1000000 END
+        CASE WHEN i % 100 >= 1 THEN 1700000003000000 + i * 1000000 END,
+        CASE WHEN i % 100 = 1 THEN 1700000003000000 + i * 1000000 END
     FROM numbers ORDER BY i;
 
 INSERT INTO executions

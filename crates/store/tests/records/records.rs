@@ -189,6 +189,9 @@ async fn the_reaper_finds_what_is_due(database: Database) {
     let mut live = ids[..3].to_vec();
     live.sort();
     assert_eq!(here, live);
+    let over = records.over_among(&ids).await.unwrap();
+    assert_eq!(over, [ids[3].clone()].into());
+    assert!(records.over_among(&live).await.unwrap().is_empty());
     let latest = records.latest_persistent_session("ada").await.unwrap();
     assert_eq!(latest.unwrap().value.id, ids[3]);
     // Spaces and case tell one agent from another.

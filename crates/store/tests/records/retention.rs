@@ -13,6 +13,7 @@ use crate::sample::*;
 on_every_database!(
     what_ended_is_found_the_longest_over_first,
     a_workspace_is_removed_once,
+    files_are_due_from_the_end_until_they_are_kept_or_gone,
     a_session_is_deleted_with_all_that_is_its,
     a_session_with_many_executions_is_deleted_bit_by_bit,
     nothing_is_added_to_a_session_that_is_deleted,
@@ -142,6 +143,49 @@ async fn a_workspace_is_removed_once(database: Database) {
         .unwrap();
     assert_eq!(same.value, removed.value);
     assert_eq!(unclean(records.clone()).await, []);
+}
+
+async fn files_are_due_from_the_end_until_they_are_kept_or_gone(database: Database) {
+    let records = open(&database).await;
+    let template = with_template(&records).await;
+    let node = "node-1".parse().unwrap();
+    let due = async || {
+        let due = records.sessions_with_files_due(&node, None, 9).await;
+        due.unwrap().into_iter().map(|ended| ended.id)
+    };
+    let mut ended = Vec::new();
+    for at in [7, 8, 9] {
+        let session = session(&template);
+        let stored = records.insert_session(&session).await.unwrap();
+        assert!(!due().await.any(|id| id == session.id));
+        let over = over(&session, at);
+        ended.push(records.update_session(&stored, &over).await.unwrap());
+    }
+    let ids: Vec<_> = ended.iter().map(|stored| stored.value.id.clone()).collect();
+    assert!(due().await.eq(ids.clone()));
+    let first = records.sessions_with_files_due(&node, None, 1).await;
+    let rest = records
+        .sessions_with_files_due(&node, first.unwrap().last(), 9)
+        .await;
+    assert!(rest.unwrap().iter().map(|ended| &ended.id).eq(&ids[1..]));
+    let elsewhere = "node-2".parse().unwrap();
+    let elsewhere = records.sessions_with_files_due(&elsewhere, None, 9).await;
+    assert_eq!(elsewhere.unwrap(), []);
+
+    assert!(records.are_files_due(&ids[0]).await.unwrap());
+    records.mark_files_kept(&ids[0]).await.unwrap();
+    assert!(!records.are_files_due(&ids[0]).await.unwrap());
+    let removed = records.mark_workspace_removed(&ids[1], time(20)).await;
+    assert!(removed.unwrap());
+    assert!(due().await.eq([ids[2].clone()]));
+    // Nor are they again when something else of the session changes.
+    let kept = records.session(&ids[0]).await.unwrap().unwrap();
+    let touched = Session {
+        error: Some("something".to_owned()),
+        ..kept.value.clone()
+    };
+    records.update_session(&kept, &touched).await.unwrap();
+    assert!(due().await.eq([ids[2].clone()]));
 }
 
 async fn finished(records: &Records, session: &Session) -> Execution {

@@ -33,6 +33,23 @@ async fn a_session_that_is_refused_costs_nothing() {
 }
 
 #[tokio::test]
+async fn no_more_sessions_are_made_than_there_may_be_however_many_ask_at_once() {
+    let stage = Stage::with(|settings| settings.max_sessions = 3).await;
+    let asked = (0..12).map(|_| {
+        let control = stage.control.clone();
+        tokio::spawn(async move { control.create_session(&Caller::nobody(), new(None)).await })
+    });
+    let mut made = 0;
+    for asked in asked.collect::<Vec<_>>() {
+        match soon(asked).await.unwrap() {
+            Ok(_) => made += 1,
+            Err(error) => assert!(matches!(error, ControlError::Exhausted { .. }), "{error:?}"),
+        }
+    }
+    assert_eq!(made, 3);
+}
+
+#[tokio::test]
 async fn one_that_was_not_written_down_leaves_its_agents_workspace_alone() {
     let stage = Stage::new().await;
     let session = stage.session_of("ada").await;

@@ -49,6 +49,7 @@ pub struct Model {
     pub ended_at: Option<i64>,
     pub unclean_since: Option<i64>,
     pub image: Option<String>,
+    pub files_due_since: Option<i64>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -78,6 +79,7 @@ impl Model {
         let end = session.terminated_at.unwrap_or(session.updated_at);
         let ended_at = is_over.then(|| micros(end));
         let has_workspace = session.workspace_removed_at.is_none();
+        let unclean_since = ended_at.filter(|_| has_workspace);
         Ok(Model {
             id: session.id.to_string(),
             version,
@@ -110,8 +112,11 @@ impl Model {
             error: maybe_text("error", &session.error)?,
             workspace_removed_at: maybe_micros(session.workspace_removed_at),
             ended_at,
-            unclean_since: ended_at.filter(|_| has_workspace),
+            unclean_since,
             image: maybe_text("image", &session.image)?,
+            // At the end. What is read of one that is over differs by nothing, so this is not written again when
+            // they are no longer due.
+            files_due_since: unclean_since,
         })
     }
 

@@ -5,6 +5,7 @@
 //! database has. Those of an earlier version must be stopped first: they would not keep up what a
 //! later one added.
 
+mod fifth;
 mod first;
 mod fourth;
 mod second;
@@ -29,6 +30,7 @@ impl MigratorTrait for Migrations {
             Box::new(second::Second),
             Box::new(third::Third),
             Box::new(fourth::Fourth),
+            Box::new(fifth::Fifth),
         ]
     }
 }
@@ -213,7 +215,13 @@ mod tests {
         let result = records.result(&execution).await.unwrap().unwrap();
         assert_eq!((result.exit_code, result.artifacts_truncated), (3, false));
         let manager = SchemaManager::new(&records.database.writer);
-        for index in ["sessions_by_end", "sessions_to_clean"] {
+        let due = records.sessions_with_files_due(&node, None, 9).await;
+        assert_eq!(due.unwrap(), [(3, 7), (2, 9)].map(ended));
+        for index in [
+            "sessions_by_end",
+            "sessions_to_clean",
+            "sessions_with_files_due",
+        ] {
             assert!(manager.has_index("sessions", index).await.unwrap());
         }
     }
