@@ -12,6 +12,7 @@ mod events;
 pub mod guide;
 mod http;
 mod leftovers;
+pub mod load;
 mod patience;
 pub mod process;
 mod promises;

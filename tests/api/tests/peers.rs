@@ -1,9 +1,17 @@
 //! Two servers on one database: each has sessions of its own, and any of them answers for all.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use sandbox_api_tests::{Answer, Call, Events, Options, Server, Storage, eventually, id_of};
+use std::sync::Barrier;
+
+use sandbox_api_tests::{Answer, Call, Event, Events, Options, Server, Storage, eventually, id_of};
 use sandbox_test_servers::Database;
 use serde_json::{Value, json};
+
+/// How many ask at once, half of them each server.
+const AT_ONCE: usize = 8;
+
+/// How often they do: not every time do two of them meet.
+const ROUNDS: usize = 5;
 
 /// Two servers on one database, and a key that both know.
 struct Pair {
@@ -65,6 +73,32 @@ impl Pair {
             None => call,
         };
         call.open().events()
+    }
+
+    /// Many ask both servers at once: who was answered with `status`, and what. All others must be told that they
+    /// were not the first.
+    fn at_once(&self, status: u16, ask: impl Fn(&Server) -> Answer + Sync) -> Vec<Value> {
+        let start = Barrier::new(AT_ONCE);
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let (start, ask) = (&start, &ask);
+            let begin = |server| {
+                scope.spawn(move || {
+                    start.wait();
+                    ask(server)
+                })
+            };
+            let servers = [&self.one, &self.other].into_iter().cycle().take(AT_ONCE);
+            let asking: Vec<_> = servers.map(begin).collect();
+            let answered = asking.into_iter().map(|it| it.join().unwrap());
+            answered.collect()
+        });
+        let (done, refused): (Vec<_>, Vec<_>) = answers
+            .into_iter()
+            .partition(|answer| answer.status == status);
+        for answer in refused {
+            answer.error(409, "Sandbox.StateConflict");
+        }
+        done.into_iter().map(|answer| answer.json(status)).collect()
     }
 
     /// How a node is, as `server` sees it.
@@ -217,6 +251,110 @@ on_both! {
         assert_eq!(ran[0], ran[1]);
         assert_eq!(ran[0]["stdout"], "1\n");
     }
+
+    fn a_key_leads_to_one_execution_though_both_are_asked_at_once(database: &Database) {
+        let pair = Pair::on(database, &[]);
+        for round in 0..ROUNDS {
+            let host = [&pair.one, &pair.other][round % 2];
+            let session = host.session();
+            let path = format!("/sessions/{session}/execute?wait=true");
+            let code = json!({ "language": "shell", "code": "echo ran >> log; wc -l < log" });
+            let ask = |server: &Server| {
+                let call = pair.call(server, "POST", &path).json(&code);
+                call.header("Idempotency-Key", "once").send()
+            };
+            let ran = pair.at_once(200, ask);
+            let first = ran.first().expect("one of them is answered");
+            assert_eq!(first["stdout"], "1\n");
+            assert!(ran.iter().all(|answer| answer == first), "{ran:#?}");
+            for server in [&pair.one, &pair.other] {
+                assert_eq!(ask(server).json(200), *first);
+                let page = pair.get(server, &format!("/sessions/{session}/executions")).json(200);
+                assert_eq!(page["total"], 1, "{page:#}");
+            }
+            assert_eq!(host.shell(&session, "cat log"), "ran");
+        }
+    }
+
+    fn a_key_leads_to_one_session_though_both_are_asked_at_once(database: &Database) {
+        let pair = Pair::on(database, &[]);
+        let asked = json!({ "template_id": "python-basic" });
+        for round in 0..ROUNDS {
+            let ask = |server: &Server| {
+                let call = pair.call(server, "POST", "/sessions").json(&asked);
+                call.header("Idempotency-Key", format!("once-{round}")).send()
+            };
+            let made = pair.at_once(201, ask);
+            let first = id_of(made.first().expect("one of them is answered"));
+            assert!(made.iter().all(|answer| id_of(answer) == first), "{made:#?}");
+            for server in [&pair.one, &pair.other] {
+                assert_eq!(id_of(&ask(server).json(201)), first);
+                let page = pair.get(server, "/sessions").json(200);
+                assert_eq!(page["total"], round + 1, "{page:#}");
+            }
+        }
+    }
+
+    fn an_agent_has_one_session_though_both_are_asked_at_once(database: &Database) {
+        let pair = Pair::on(database, &[]);
+        for round in 0..ROUNDS {
+            let agent = format!("agent-{round}");
+            let asked = json!({ "template_id": "python-basic", "mode": "persistent", "agent_id": agent });
+            // First it has a workspace nowhere, then on one of them.
+            for time in 1..3 {
+                let made = pair.at_once(201, |server| pair.post(server, "/sessions", &asked));
+                assert_eq!(made.len(), 1, "{made:#?}");
+                let session = id_of(&made[0]);
+                for server in [&pair.one, &pair.other] {
+                    let list = |query: &str| pair.get(server, &format!("/sessions?agent_id={agent}{query}")).json(200);
+                    let running = list("&status=running");
+                    assert_eq!((&running["total"], id_of(&running["sessions"][0])), (&json!(1), session.clone()));
+                    // Nothing was begun for the others.
+                    assert_eq!(list("")["total"], time);
+                }
+                assert_eq!(pair.shell(&pair.one, &session, "echo well").json(200)["stdout"], "well\n");
+                pair.delete(&pair.other, &format!("/sessions/{session}")).json(200);
+            }
+        }
+    }
+
+    fn each_ends_its_own_sessions_and_each_session_ends_once(database: &Database) {
+        let ending = ["--idle-timeout", "1s", "--reap-interval", "1s"];
+        let pair = Pair::on(database, &ending);
+        let servers = [&pair.one, &pair.other];
+        let sessions: Vec<_> = (0..3).flat_map(|_| servers.map(Server::session)).collect();
+        for session in &sessions {
+            // Asked of one of them, whoever has it.
+            pair.events(&pair.one, session, None).until_status("timeout");
+        }
+        for session in &sessions {
+            let detail = "SELECT count(*) FROM session_notices WHERE kind = 'status' AND detail LIKE '%timeout%'";
+            let mine = format!("{detail} AND session_id = '{session}'");
+            assert_eq!(database.query(&pair.name, &mine).trim(), "1");
+            let audit = format!("SELECT count(*) FROM audit WHERE action = 'session.end' AND object = '{session}'");
+            assert_eq!(database.query(&pair.name, &audit).trim(), "1");
+        }
+    }
+
+    fn events_of_one_are_heard_at_the_other_and_resumed_there(database: &Database) {
+        let pair = Pair::on(database, &[]);
+        let session = pair.one.session();
+        let mut there = pair.events(&pair.other, &session, None);
+        let ready = there.until_status("running");
+        pair.shell(&pair.one, &session, "true").json(200);
+        let ran = there.until("execution");
+        drop(there);
+        for _ in 0..3 {
+            pair.shell(&pair.other, &session, "true").json(200);
+        }
+        pair.delete(&pair.one, &format!("/sessions/{session}")).json(200);
+        let all: Vec<_> = until_the_end(pair.events(&pair.one, &session, None));
+        for (server, after) in [(&pair.other, &ran), (&pair.one, &ran), (&pair.other, &ready)] {
+            let rest = until_the_end(pair.events(server, &session, after.id.as_deref()));
+            let place = all.iter().position(|event| event == after).unwrap();
+            assert_eq!(rest, all[place + 1..]);
+        }
+    }
 }
 
 #[test]
@@ -260,58 +398,8 @@ fn each_takes_from_its_own_pool() {
     }
 }
 
-#[test]
-fn each_ends_its_own_sessions_and_each_session_ends_once() {
-    let database = Database::postgres();
-    let ending = ["--idle-timeout", "1s", "--reap-interval", "1s"];
-    let pair = Pair::on(&database, &ending);
-    let servers = [&pair.one, &pair.other];
-    let sessions: Vec<_> = (0..3).flat_map(|_| servers.map(Server::session)).collect();
-    for session in &sessions {
-        // Asked of one of them, whoever has it.
-        pair.events(&pair.one, session, None)
-            .until_status("timeout");
-    }
-    for session in &sessions {
-        let detail = "SELECT count(*) FROM session_notices WHERE kind = 'status' AND detail LIKE '%timeout%'";
-        let mine = format!("{detail} AND session_id = '{session}'");
-        assert_eq!(database.query(&pair.name, &mine).trim(), "1");
-        let audit = format!(
-            "SELECT count(*) FROM audit WHERE action = 'session.end' AND object = '{session}'"
-        );
-        assert_eq!(database.query(&pair.name, &audit).trim(), "1");
-    }
-}
-
-#[test]
-fn events_of_one_are_heard_at_the_other_and_resumed_there() {
-    let database = Database::postgres();
-    let pair = Pair::on(&database, &[]);
-    let session = pair.one.session();
-    let mut there = pair.events(&pair.other, &session, None);
-    let ready = there.until_status("running");
-    pair.shell(&pair.one, &session, "true").json(200);
-    let ran = there.until("execution");
-    drop(there);
-    for _ in 0..3 {
-        pair.shell(&pair.other, &session, "true").json(200);
-    }
-    pair.delete(&pair.one, &format!("/sessions/{session}"))
-        .json(200);
-    let all: Vec<_> = until_the_end(pair.events(&pair.one, &session, None));
-    for (server, after) in [
-        (&pair.other, &ran),
-        (&pair.one, &ran),
-        (&pair.other, &ready),
-    ] {
-        let rest = until_the_end(pair.events(server, &session, after.id.as_deref()));
-        let place = all.iter().position(|event| event == after).unwrap();
-        assert_eq!(rest, all[place + 1..]);
-    }
-}
-
 /// Events up to the one that tells of the session's end.
-fn until_the_end(events: Events) -> Vec<sandbox_api_tests::Event> {
+fn until_the_end(events: Events) -> Vec<Event> {
     let mut all = Vec::new();
     for event in events {
         let is_last = event.data["detail"]["status"] == "terminated" && event.name == "status";
