@@ -26,7 +26,7 @@ use super::{image_of, language_of};
 use crate::audit::audit_record;
 use crate::caller::Caller;
 use crate::control::Control;
-use crate::error::{ControlError, chain, told};
+use crate::error::{ControlError, told};
 use crate::live::{Use, workspace_of};
 use crate::pool::PoolChoice;
 use crate::random;
@@ -153,7 +153,6 @@ impl Control {
                 self.change_stored(stored, SessionEvent::Ready, found).await
             }
             Err(error) => {
-                tracing::warn!(session = %stored.value.id, error = %chain(&error), "cannot make session {}", stored.value.id);
                 let reason = told(&error);
                 let failed = |session: &mut Session| session.error = Some(reason.clone());
                 self.change_stored(stored, SessionEvent::Failed, failed)
