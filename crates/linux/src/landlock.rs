@@ -102,11 +102,15 @@ mod tests {
         let domain = Domain::new().unwrap();
         let domain = domain.allow(&root, Grant::Read).unwrap();
         let domain = domain.allow(&place, Grant::Write).unwrap();
-        assert_ne!(domain.enter().unwrap(), Enforced::Not);
-        std::fs::write(writable.join("a"), "a").unwrap();
-        std::fs::create_dir(writable.join("d")).unwrap();
-        std::fs::rename(writable.join("a"), writable.join("d/a")).unwrap();
-        assert!(std::fs::write(directory.path().join("b"), "b").is_err());
-        assert!(std::fs::read("/etc/passwd").is_ok());
+        // It is a thread's. Outside of it the directory can be removed.
+        let within = || {
+            assert_ne!(domain.enter().unwrap(), Enforced::Not);
+            std::fs::write(writable.join("a"), "a").unwrap();
+            std::fs::create_dir(writable.join("d")).unwrap();
+            std::fs::rename(writable.join("a"), writable.join("d/a")).unwrap();
+            assert!(std::fs::write(directory.path().join("b"), "b").is_err());
+            assert!(std::fs::read("/etc/passwd").is_ok());
+        };
+        std::thread::scope(|scope| scope.spawn(within).join().unwrap());
     }
 }

@@ -93,8 +93,18 @@ struct Scene {
     dir: PathBuf,
     root: PathBuf,
     two_steps: bool,
-    _temporary: Vec<tempfile::TempDir>,
+    _temporary: Vec<Temporary>,
     _alone: Alone,
+}
+
+/// A directory that goes with all that is in it, also where that is nobody's to enter: an overlay's scratch directory
+/// has no mode at all.
+struct Temporary(tempfile::TempDir);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        shell(self.0.path(), "chmod -R u+rwX .");
+    }
 }
 
 impl Scene {
@@ -107,7 +117,7 @@ impl Scene {
             dir: path,
             root,
             two_steps: false,
-            _temporary: vec![dir],
+            _temporary: vec![Temporary(dir)],
             _alone: alone,
         }
     }
@@ -124,7 +134,7 @@ impl Scene {
             dir: path,
             root: inside,
             two_steps: false,
-            _temporary: vec![dir, root],
+            _temporary: vec![Temporary(dir), Temporary(root)],
             _alone: alone,
         }
     }
@@ -563,7 +573,9 @@ fn a_directory_swapped_for_a_symlink_meanwhile_leads_nowhere() {
 
 #[test]
 fn a_full_disk_leaves_the_source_as_it_was_wherever_it_strikes() {
-    if std::env::var_os("SMALL_DISK").is_none() {
+    let Some(dir) = std::env::var_os("SMALL_DISK").map(PathBuf::from) else {
+        // Removed out here, where nothing is mounted on it.
+        let dir = tempfile::tempdir().unwrap();
         let status = Command::new("unshare")
             .args(["--mount", "--propagation", "private"])
             .arg(std::env::current_exe().unwrap())
@@ -572,22 +584,21 @@ fn a_full_disk_leaves_the_source_as_it_was_wherever_it_strikes() {
                 "a_full_disk_leaves_the_source_as_it_was_wherever_it_strikes",
                 "--nocapture",
             ])
-            .env("SMALL_DISK", "1")
+            .env("SMALL_DISK", dir.path())
             .status()
             .unwrap();
         assert!(status.success());
         return;
-    }
-    let dir = tempfile::tempdir().unwrap();
+    };
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=4m,nr_inodes=2000", "tmpfs"])
-        .arg(dir.path())
+        .arg(&dir)
         .status()
         .unwrap();
     assert!(mounted.success());
     let scene = Scene {
-        dir: dir.path().to_owned(),
-        root: dir.path().join("root"),
+        root: dir.join("root"),
+        dir,
         two_steps: false,
         _temporary: Vec::new(),
         _alone: Alone::wait(),

@@ -50,6 +50,8 @@ fn prepare(port: u16, password: &str) -> Server {
         setting(&format!("port={port}")),
         // A socket beside it would have to fit in 108 bytes, wherever the directory is.
         setting("unix_socket_directories="),
+        // In its directory, where it goes with everything else when it is killed.
+        setting("dynamic_shared_memory_type=mmap"),
         // What was committed outlives the process without it; only a power cut would tell.
         setting("fsync=off"),
         setting("max_connections=200"),

@@ -54,9 +54,11 @@ impl Supervisor {
             .tempdir()
             .expect("a temporary directory");
         account.own(directory.path());
-        let mut shell = Command::new("/bin/sh");
+        let mut shell = Command::new("unshare");
         shell
-            .args(["-c", include_str!("supervise.sh"), "supervise"])
+            // Memory that a killed server shared with itself is nobody's to remove, and goes with this.
+            .args(["--user", "--map-current-user", "--ipc"])
+            .args(["/bin/sh", "-c", include_str!("supervise.sh"), "supervise"])
             .arg(directory.path())
             .current_dir("/")
             .process_group(0)
@@ -66,7 +68,7 @@ impl Supervisor {
         let mut shell = account
             .apply(&mut shell)
             .spawn()
-            .expect("/bin/sh looks after the server");
+            .expect("a shell looks after the server");
         let answers = shell.stdout.take().expect("its output is a pipe");
         Supervisor {
             // From here on it is the shell that removes it.
