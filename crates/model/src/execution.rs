@@ -262,7 +262,7 @@ pub struct Metrics {
     pub duration_ms: f64,
     /// Of processors.
     pub cpu_time_ms: f64,
-    /// The most memory at once.
+    /// The most memory that one of its processes had at once.
     pub peak_memory_mb: f64,
     /// From disks.
     pub io_read_bytes: u64,

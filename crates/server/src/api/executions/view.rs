@@ -135,7 +135,7 @@ pub(crate) struct MetricsView {
     duration_ms: f64,
     /// Of processors.
     cpu_time_ms: f64,
-    /// The most memory at once.
+    /// The most memory that one of its processes had at once.
     peak_memory_mb: f64,
     /// From disks.
     io_read_bytes: u64,
