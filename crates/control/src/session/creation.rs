@@ -38,7 +38,8 @@ const MOST_ENVIRONMENT_BYTES: usize = 10 << 10;
 /// How long it is before the database is asked again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// More sessions than are ever made at once.
+/// With no more places left than this, one is taken at a time. To pass `max_sessions`, more than that would have to be
+/// asked for at the same moment.
 const AT_ONCE: u64 = 1000;
 
 /// How long an agent's sessions wait for a server that ended while it wrote one down.
@@ -98,9 +99,12 @@ impl Control {
         new.check(&self.shared.settings.allowed_addresses)?;
         let template = self.template(&new.template_id).await?;
         self.check_template(&template)?;
-        // A copy is held to what its origin is, of which nobody asked for anything now.
+        // Of a copy nobody asked for anything now: it is held to what its origin is, or to all where that must be.
         let promised = match copied {
-            Some(copied) => copied.limits_enforced,
+            Some(copied) => match self.promised(&Asked::default())? {
+                promised if self.shared.settings.strict_limits => promised,
+                _ => copied.limits_enforced,
+            },
             None => self.promised(&new.resources)?,
         };
         self.check_node().await?;

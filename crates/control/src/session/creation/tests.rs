@@ -33,6 +33,19 @@ async fn a_session_that_is_refused_costs_nothing() {
 }
 
 #[tokio::test]
+async fn a_strict_server_makes_no_copy_whose_limits_do_not_hold() {
+    let stage = Stage::with(|settings| settings.strict_limits = true).await;
+    let session = stage.written(|_| {}).await;
+    let caller = Caller::nobody();
+    let refused = stage.control.fork_session(&caller, &session.id).await;
+    assert!(
+        matches!(refused, Err(ControlError::Invalid { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(stage.host.count(Deed::Raise), 0);
+}
+
+#[tokio::test]
 async fn no_more_sessions_are_made_than_there_may_be_however_many_ask_at_once() {
     let stage = Stage::with(|settings| settings.max_sessions = 3).await;
     let asked = (0..12).map(|_| {
