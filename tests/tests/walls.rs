@@ -117,4 +117,19 @@ as_both! {
         let json = fixture.sandbox(["doctor", "--json"]).json();
         assert!(json.to_string().contains("works"), "{json}");
     }
+
+    /// The tests' machines have overlays, and the doctor must find what `create` uses.
+    fn doctor_finds_the_overlay_that_create_uses(user) {
+        let fixture = Fixture::new(user);
+        fixture.write("source/file", "original\n");
+        fixture.create(&["--backend", "overlay"]);
+        let findings = fixture.sandbox(["doctor", "--json"]).json();
+        let overlays: Vec<_> = findings.as_array().unwrap().iter()
+            .filter(|finding| finding["feature"].as_str().unwrap().starts_with("overlay"))
+            .collect();
+        assert!(!overlays.is_empty(), "{findings}");
+        for overlay in overlays {
+            assert_eq!(overlay["works"], true, "{overlay}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each trial happens in a child of its own, in namespaces of its own, so nothing of it remains.
 
+use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,9 +10,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sandbox_linux::clone::{Namespaces, Parent, clone};
 use sandbox_linux::identity::Ids;
-use sandbox_linux::mount::{self, Layers, OverlayKind};
-use sandbox_linux::{capabilities, identity, landlock, seccomp};
-use sandbox_model::{ByteSize, Limits};
+use sandbox_linux::trial::{self, OverlayTrial, TrialError};
+use sandbox_linux::{capabilities, identity, landlock, mount, seccomp};
+use sandbox_model::{ByteSize, Limits, OverlayXattr};
 use serde::Serialize;
 
 use crate::limits;
@@ -103,9 +104,9 @@ fn in_state(state: &Path) -> Vec<Finding> {
             }];
         }
     };
-    let mut findings = vec![overlay(&trial, OverlayKind::User)];
+    let mut findings = vec![overlay(&trial, OverlayXattr::User)];
     if rustix::process::geteuid().is_root() {
-        findings.push(overlay(&trial, OverlayKind::Trusted));
+        findings.push(overlay(&trial, OverlayXattr::Trusted));
     }
     findings.extend([btrfs(state), reflink(&trial)]);
     findings
@@ -120,7 +121,7 @@ impl Trial {
     fn new(state: &Path) -> io::Result<Trial> {
         let path = state.join(format!(".trial-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
-        for name in ["lower", "upper", "upper-trusted"] {
+        for name in ["lower", "upper", "work", "upper-trusted", "work-trusted"] {
             std::fs::create_dir_all(path.join(name))?;
         }
         Ok(Trial { path })
@@ -137,44 +138,77 @@ impl Drop for Trial {
     }
 }
 
-fn overlay(trial: &Trial, kind: OverlayKind) -> Finding {
-    let (namespaces, upper, work) = match kind {
-        OverlayKind::User => (Namespaces::NEWUSER | Namespaces::NEWNS, "upper", "work"),
-        OverlayKind::Trusted => (Namespaces::NEWNS, "upper-trusted", "work-trusted"),
+/// Tried by the same code with which `create` chooses its backend, so that the two agree.
+fn overlay(trial: &Trial, xattr: OverlayXattr) -> Finding {
+    let (upper, work) = match xattr {
+        OverlayXattr::User => ("upper", "work"),
+        OverlayXattr::Trusted => ("upper-trusted", "work-trusted"),
     };
-    let outcome = attempt(namespaces, || {
-        let (lower, upper) = (trial.path.join("lower"), trial.path.join(upper));
-        let work = trial.path.join(work);
-        let layers = Layers {
-            lower: &lower,
-            upper: &upper,
-            work: &work,
-        };
-        let merged = mount::overlay(layers, kind)?;
+    let layers = OverlayTrial {
+        lower: &trial.path.join("lower"),
+        upper: &trial.path.join(upper),
+        work: &trial.path.join(work),
+        xattr,
+    };
+    let outcome = trial::overlay(&layers, |merged| {
         let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&merged, "file", flags, Mode::RUSR).map(drop)?)
+        Ok(rustix::fs::openat(merged, "file", flags, Mode::RUSR).map(drop)?)
     });
     Finding {
-        feature: match kind {
-            OverlayKind::User => "overlay in a user namespace",
-            OverlayKind::Trusted => "overlay by root",
+        feature: match xattr {
+            OverlayXattr::User => "overlay in a user namespace",
+            OverlayXattr::Trusted => "overlay by root",
         },
         works: outcome.is_ok(),
-        detail: seen(&outcome, "mounted on the sandbox root and written to"),
+        detail: match &outcome {
+            Ok(()) => "mounted on the sandbox root and written to".to_owned(),
+            Err(error) => match error.source() {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            },
+        },
         meaning: "sandboxes are made at once and cost only what changes; without, by copying",
-        fix: outcome.is_err().then(|| {
-            "put SANDBOX_ROOT on ext4, xfs, btrfs or tmpfs (not on overlayfs or NFS), kernel 5.11 \
-             or newer; or use `--backend copy`"
-                .to_owned()
-        }),
+        fix: outcome
+            .err()
+            .map(|error| overlay_fix(&error, filesystem(&trial.path))),
         required: false,
     }
 }
 
+/// How to get an overlay, by the step that failed and the type of the sandbox root's filesystem.
+fn overlay_fix(error: &TrialError, filesystem: Option<u64>) -> String {
+    const OVERLAYFS: u64 = 0x794c_7630;
+    const NFS: u64 = 0x6969;
+    let copy = "or use `--backend copy`";
+    match (error, filesystem) {
+        (TrialError::Start(_), _) => "free memory or processes, and try again".to_owned(),
+        (TrialError::Namespace(_), _) => namespace_fix(),
+        (_, Some(OVERLAYFS | NFS)) => format!(
+            "the sandbox root is on overlayfs or NFS: put SANDBOX_ROOT on ext4, xfs, btrfs or tmpfs, {copy}"
+        ),
+        (TrialError::Mount(cause), _) if Errno::from_io_error(cause) == Some(Errno::NODEV) => {
+            format!("load the kernel's overlay module (`modprobe overlay`), {copy}")
+        }
+        (TrialError::Mount(cause), _) if Errno::from_io_error(cause) == Some(Errno::PERM) => {
+            format!(
+                "use Linux 5.11 or newer, or allow mounts where a container filters them, {copy}"
+            )
+        }
+        (TrialError::Mount(_) | TrialError::Use(_), _) => {
+            format!("put SANDBOX_ROOT on another filesystem (ext4, xfs, btrfs or tmpfs), {copy}")
+        }
+    }
+}
+
+/// The type of the filesystem at `path`, as its magic number.
+fn filesystem(path: &Path) -> Option<u64> {
+    let found = rustix::fs::statfs(path).ok()?;
+    Some(found.f_type as u64)
+}
+
 fn btrfs(state: &Path) -> Finding {
     const MAGIC: u64 = 0x9123_683e;
-    let kind = rustix::fs::statfs(state).map(|found| found.f_type as u64);
-    let works = kind == Ok(MAGIC);
+    let works = filesystem(state) == Some(MAGIC);
     Finding {
         feature: "btrfs",
         works,
@@ -371,6 +405,22 @@ mod tests {
             assert_eq!(finding.works, finding.fix.is_none(), "{finding:?}");
         }
         assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn overlay_advice_names_what_failed() {
+        let mount = |errno: Errno| TrialError::Mount(errno.into());
+        let (ext4, overlayfs) = (Some(0xef53), Some(0x794c_7630));
+        for (error, filesystem, advice) in [
+            (mount(Errno::INVAL), overlayfs, "is on overlayfs"),
+            (mount(Errno::NODEV), ext4, "modprobe overlay"),
+            (mount(Errno::PERM), ext4, "Linux 5.11"),
+            (mount(Errno::INVAL), ext4, "another filesystem"),
+            (TrialError::Namespace(Errno::PERM.into()), ext4, "kernel."),
+        ] {
+            let fix = overlay_fix(&error, filesystem);
+            assert!(fix.contains(advice), "{error:?}: {fix}");
+        }
     }
 
     #[test]
