@@ -26,7 +26,7 @@ AS_ROOT := scripts/run-tests-as-root
 SUDO := sudo
 endif
 
-.PHONY: help build run tour test bench lint fmt
+.PHONY: help build run tour test bench lint audit fmt
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -58,6 +58,11 @@ lint: ## Check formatting, lints and dependencies; installs: cargo-deny
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 	cargo deny --locked check bans licenses sources
+	@echo "not checked: known vulnerabilities of dependencies, because that needs a database from the network: make audit"
+
+audit: ## Check the dependencies for known vulnerabilities; fetches the advisory database; installs: cargo-deny
+	@scripts/set-up lint
+	cargo deny --locked check advisories
 
 fmt: ## Format the code
 	cargo fmt --all
