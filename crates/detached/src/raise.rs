@@ -4,7 +4,6 @@
 //! its walls on a program that does not exist: all of them are built, and only the last step, to become that
 //! program, fails. Where anything else does, nothing is run at all.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -178,15 +177,9 @@ fn policy(arguments: &Arguments, state: &State) -> Result<Policy, RaiseError> {
 
 /// Nothing of our own environment: it is whoever's who started us.
 fn settings(workspace: &Path) -> Settings {
-    let usual = [
-        ("PATH", OsString::from("/usr/local/bin:/usr/bin:/bin")),
-        ("HOME", workspace.into()),
-        ("LANG", "C.UTF-8".into()),
-        ("USER", "sandbox".into()),
-    ];
     Settings {
         workspace: workspace.to_owned(),
-        env: usual.map(|(name, value)| (name.into(), value)).into(),
+        env: sandbox_executor::environment(workspace),
         warm: None,
         expected: None,
     }

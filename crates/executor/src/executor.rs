@@ -262,8 +262,8 @@ impl Executor {
     /// Makes ready what will likely be wanted next after code in `language`, if it is not.
     pub fn look_ahead(&self, language: Language) {
         self.is_guess.set(false);
-        match language::interpreter(language) {
-            Some(command) => self.warm_up(language, command),
+        match language::ahead(language) {
+            Some(start) => self.warm_up(language, &start),
             None => self.had_shell.set(true),
         }
         if self.had_shell.get() || self.warm.borrow().is_none() {
@@ -271,20 +271,14 @@ impl Executor {
         }
     }
 
-    fn warm_up(&self, language: Language, command: Vec<OsString>) {
+    fn warm_up(&self, language: Language, start: &Start) {
         let is_it = |warm: &Warm| warm.language == language && warm.is_alive();
         if self.warm.borrow().as_ref().is_some_and(is_it) {
             return;
         }
-        let start = Start {
-            command,
-            env: Vec::new(),
-            message: None,
-            input: Vec::new(),
-        };
         // What fails now fails again when it is needed, and is told then.
         let warm = self
-            .launch(&start)
+            .launch(start)
             .ok()
             .map(|running| Warm { language, running });
         if let Some(before) = self.warm.replace(warm) {

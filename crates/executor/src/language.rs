@@ -10,10 +10,15 @@ use std::ffi::OsString;
 use sandbox_model::execution::Language;
 
 use crate::execution::Request;
+use crate::lookout::Moment;
 use crate::program;
 
 /// The variable that tells the channel's number.
 pub(crate) const CHANNEL: &str = "SANDBOX_CHANNEL";
+
+/// The variable that tells an interpreter since when it may have missed what was installed: nanoseconds of the time of
+/// filesystems. One that starts with its code misses nothing.
+const SINCE: &str = "SANDBOX_SINCE";
 
 /// An event longer than this is on standard input only: Linux takes no longer text than 128 KiB among
 /// variables and arguments, and the variable's name is part of it.
@@ -35,13 +40,31 @@ pub(crate) struct Start {
 }
 
 /// The interpreter that waits for code; none for a shell, which starts with it.
-pub(crate) fn interpreter(language: Language) -> Option<Vec<OsString>> {
+fn interpreter(language: Language) -> Option<Vec<OsString>> {
     let words: &[&str] = match language {
         Language::Python => &["python3", "-u", "-c", PYTHON],
         Language::Javascript => &["node", "-e", JAVASCRIPT],
         Language::Shell => return None,
     };
     Some(words.iter().map(OsString::from).collect())
+}
+
+/// How an interpreter is started before there is code for it; none for a shell.
+pub(crate) fn ahead(language: Language) -> Option<Start> {
+    let since = match language {
+        Language::Python => Some((
+            SINCE.into(),
+            Moment::now().as_nanoseconds().to_string().into(),
+        )),
+        // What it has not been asked for it has not looked for.
+        Language::Javascript | Language::Shell => None,
+    };
+    Some(Start {
+        command: interpreter(language)?,
+        env: since.into_iter().collect(),
+        message: None,
+        input: Vec::new(),
+    })
 }
 
 /// How `request` is run.

@@ -13,6 +13,7 @@ mod archive;
 pub mod artifact;
 mod bytes;
 mod entries;
+mod environment;
 pub mod execution;
 pub mod executor;
 pub mod files;
@@ -33,6 +34,7 @@ pub mod terminal;
 mod uploads;
 
 pub use artifact::ArtifactFound;
+pub use environment::environment;
 pub use execution::{Ending, Happening, Outcome, Request, Stream};
 pub use executor::{Executor, Settings};
 pub use files::Files;

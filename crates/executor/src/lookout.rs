@@ -5,7 +5,7 @@
 //! that changed are read; and because the change of one says nothing about those below it, every
 //! directory is known here and asked for its time: one call each, as long as nothing happens.
 //!
-//! Names that begin with a dot, and all below them, are nobody's business. What is too deep or too much is
+//! Names that begin with a dot, Python's compiled modules (`__pycache__`), and all below them, are nobody's business. What is too deep or too much is
 //! not looked at, and that there was such is told.
 
 use std::cell::{Cell, RefCell};
@@ -79,12 +79,17 @@ struct Ledger {
 
 impl Moment {
     /// Now, as filesystems have it: no file that is made later is born before it.
-    fn now() -> Moment {
+    pub(crate) fn now() -> Moment {
         let now = rustix::time::clock_gettime(ClockId::RealtimeCoarse);
         Moment {
             seconds: now.tv_sec,
             nanoseconds: u32::try_from(now.tv_nsec).unwrap_or(0),
         }
+    }
+
+    /// Since the beginning of that time.
+    pub(crate) fn as_nanoseconds(self) -> i128 {
+        i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanoseconds)
     }
 
     fn changed(found: &Statx) -> Moment {

@@ -62,6 +62,15 @@ fn what_is_new_is_told_with_what_is_in_it() {
 }
 
 #[test]
+fn compiled_modules_are_no_artifacts() {
+    in_session(async |executor| {
+        let code = "mkdir lib; echo > lib/mine.py; PYTHONDONTWRITEBYTECODE= python3 -c 'import lib.mine'; \
+                    ls lib/__pycache__/mine.*.pyc > compiled";
+        assert_eq!(made(executor, code).await, ["compiled", "lib/mine.py"]);
+    });
+}
+
+#[test]
 fn only_what_is_new_is_told_and_that_once() {
     in_session(async |executor| {
         assert_eq!(

@@ -271,7 +271,17 @@ fn code_does_not_see_how_it_is_run() {
                     sys.path[0], os.getcwd()]";
         let outcome = run(executor, Python, code).await;
         let expected = json!([
-            ["HOME", "LANG", "PATH"],
+            [
+                "HOME",
+                "LANG",
+                "NODE_PATH",
+                "NPM_CONFIG_PREFIX",
+                "PATH",
+                "PIP_BREAK_SYSTEM_PACKAGES",
+                "PYTHONDONTWRITEBYTECODE",
+                "PYTHONUSERBASE",
+                "USER"
+            ],
             ["handler", "os", "sys"],
             "",
             "/workspace"
@@ -412,6 +422,22 @@ fn what_python_does_at_its_end_is_done() {
                 assert_eq!(seen.result.stdout, "here", "{what}: {seen:?}");
                 assert_eq!(seen.result.stderr, "", "{what}");
             }
+        }
+    });
+}
+
+#[test]
+fn a_module_edited_within_a_second_is_imported_as_it_is() {
+    in_session(async |executor| {
+        let import = "import mine\ndef handler(event):\n    return mine.value";
+        for value in 1..5 {
+            // The same second and the same size, as compiled modules tell time.
+            let edit = format!("echo 'value = {value}' > mine.py; touch -d '2020-01-01' mine.py");
+            run(executor, Shell, &edit).await;
+            assert_eq!(returned(&run(executor, Python, import).await), json!(value));
+            let again = format!("{edit}; python3 -c 'import mine; print(mine.value)'");
+            let outcome = run(executor, Shell, &again).await;
+            assert_eq!(outcome.result.stdout, format!("{value}\n"));
         }
     });
 }

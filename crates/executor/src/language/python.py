@@ -2,6 +2,39 @@
 # what is imported and compiled here: so nothing is imported that an interpreter has not loaded anyway, and
 # what few need is text until somebody does.
 LATER = """
+def watch():
+    # Tells later whether this interpreter, which was started ahead, has missed a package: one that was installed since
+    # then, or changed, or removed, or has just got a place of its own. The times are those of the filesystem, which
+    # code cannot set.
+    import os
+    import sys
+
+    since = int(os.environ.pop("SANDBOX_SINCE"))
+    places = [getattr(sys.modules.get("site"), "USER_SITE", None), *sys.path]
+
+    def changed():
+        for place in filter(None, places):
+            try:
+                if os.stat(place).st_ctime_ns >= since:
+                    return True
+            except OSError:
+                pass
+        return False
+
+    return changed
+
+
+def begin_again(channel, length):
+    # Only an interpreter that starts now finds everything as it is; it takes over what is to be read.
+    import os
+    import sys
+
+    command = getattr(sys, "orig_argv", None) or open("/proc/self/cmdline").read().split("\\0")[:-1]
+    os.environ["SANDBOX_CHANNEL"] = "%d %d" % (channel, length)
+    os.set_inheritable(channel, True)
+    os.execvp(command[0], command)
+
+
 def encode(value):
     import json
 
@@ -52,7 +85,8 @@ def main(later):
 
     # Until the code runs, its directory has no say in what is imported.
     here = sys.path.pop(0)
-    channel = int(os.environ.pop("SANDBOX_CHANNEL"))
+    channel, _, length = os.environ.pop("SANDBOX_CHANNEL").partition(" ")
+    channel, length = int(channel), int(length or 0)
     os.set_inheritable(channel, False)
 
     def rare(name):
@@ -63,11 +97,19 @@ def main(later):
     # Whatever is compiled first takes most of a millisecond, for all the kinds of nodes that a program may have.
     compile("", "", "exec")
 
+    def receive(length):
+        data = bytearray()
+        while len(data) < length:
+            data += os.read(channel, length - len(data)) or os._exit(1)
+        return data
+
+    changed = "SANDBOX_SINCE" in os.environ and rare("watch")()
     # Its length, and an expression: (code, event).
-    message = bytearray()
-    while len(message) < 4 or len(message) - 4 < int.from_bytes(message[:4], "big"):
-        message += os.read(channel, 1 << 16) or os._exit(1)
-    code, event = eval(message[4:].decode(), {"__builtins__": {}})
+    if not length:
+        length = int.from_bytes(receive(4), "big")
+        if changed and changed():
+            rare("begin_again")(channel, length)
+    code, event = eval(receive(length).decode(), {"__builtins__": {}})
     sys.path.insert(0, here)
 
     # What is there already need not be looked at when the code is done.

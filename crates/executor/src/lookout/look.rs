@@ -127,7 +127,7 @@ impl<'l> Look<'l> {
                 if self.names > MOST_NAMES {
                     return self.found.unread = true;
                 }
-                if name.as_bytes().starts_with(b".") {
+                if is_nobodys(name.as_bytes()) {
                     continue;
                 }
                 let path = path.join(&name);
@@ -178,6 +178,11 @@ impl<'l> Look<'l> {
         ledger.claimed.insert(birth);
         self.found.files.push(NewFile { path, birth });
     }
+}
+
+/// Is what has this name, and all below it, none of an execution's results?
+fn is_nobodys(name: &[u8]) -> bool {
+    name.starts_with(b".") || name == b"__pycache__"
 }
 
 /// Lets others have their turn, every so many calls.

@@ -9,7 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use sandbox_executor::protocol::{Answer, Ask, Question, Reply};
-use sandbox_executor::{Executor, Files, Link, Outcome, Request, Settings, link, serve};
+use sandbox_executor::{
+    Executor, Files, Link, Outcome, Request, Settings, environment, link, serve,
+};
 use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, keep};
 use sandbox_isolation::{Identity, Policy, Root, Runs, Status, Terminal};
 use sandbox_linux::clone::{Namespaces, Parent, clone};
@@ -123,11 +125,7 @@ fn kept(
 pub fn settings() -> Settings {
     Settings {
         workspace: PathBuf::from("/workspace"),
-        env: vec![
-            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
-            ("HOME".into(), "/workspace".into()),
-            ("LANG".into(), "C.UTF-8".into()),
-        ],
+        env: environment(Path::new("/workspace")),
         warm: None,
         expected: None,
     }

@@ -29,14 +29,6 @@ const USER: Ids = Ids {
     group: 1000,
 };
 
-/// What code finds in its environment before anything is asked for.
-const ENVIRONMENT: [(&str, &str); 4] = [
-    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-    ("HOME", WORKSPACE),
-    ("LANG", "C.UTF-8"),
-    ("USER", "sandbox"),
-];
-
 /// A session that is there.
 pub(super) struct Raised {
     pub(super) kept: Kept,
@@ -157,12 +149,12 @@ fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach, system: Filesystem) -> 
 /// What was asked for goes over what there is anyway.
 fn environment(spec: &SessionSpec, reach: &Reach) -> Vec<(OsString, OsString)> {
     let asked = &spec.env_vars;
-    let usual = ENVIRONMENT.map(|(name, value)| (name, value.to_owned()));
-    let usual = usual
+    let network = reach.variables().into_iter();
+    let network = network.map(|(name, value)| (name.into(), value.into()));
+    let usual = sandbox_executor::environment(Path::new(WORKSPACE))
         .into_iter()
-        .chain(reach.variables())
-        .filter(|(name, _)| !asked.contains_key(*name));
-    let usual = usual.map(|(name, value)| (name.into(), value.into()));
+        .chain(network)
+        .filter(|(name, _)| !name.to_str().is_some_and(|name| asked.contains_key(name)));
     let asked = asked
         .iter()
         .map(|(name, value)| (name.into(), value.into()));

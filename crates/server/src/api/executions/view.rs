@@ -143,7 +143,8 @@ pub(crate) struct MetricsView {
     io_write_bytes: u64,
 }
 
-/// A file that an execution made: new in the workspace, and no part of its path starting with a dot.
+/// A file that an execution made: new in the workspace, and no part of its path starting with a dot or being
+/// `__pycache__`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Artifact)]
 pub(crate) struct ArtifactView {
