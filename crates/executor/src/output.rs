@@ -54,6 +54,18 @@ impl Printed {
         }
     }
 
+    /// Adds a line of ours to what was printed on `stream`.
+    pub(crate) fn add_line(&self, stream: Stream, line: &str) {
+        let mut output = self.of(stream).borrow_mut();
+        if output.bytes.last().is_some_and(|last| *last != b'\n') {
+            output.add(b"\n");
+        }
+        output.add(line.as_bytes());
+        output.add(b"\n");
+        drop(output);
+        self.more.notify_one();
+    }
+
     /// What is to be told next, if there is something: to be [told](Printed::told) then.
     pub(crate) fn untold(&self) -> Option<(Stream, Vec<u8>)> {
         [Stream::Stdout, Stream::Stderr]

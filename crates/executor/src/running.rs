@@ -1,5 +1,6 @@
 //! An execution from its start to its end.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -23,8 +24,15 @@ use crate::streams::{Ours, Said};
 /// How long what was printed may take to arrive after everything that prints is gone.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How long what a handler started may go on when it has returned: threads, timers, functions for the end.
+const AFTER_RETURN: Duration = Duration::from_secs(2);
+
 /// How long it may take to clear away what was filled up.
 const CLEARING: Duration = Duration::from_secs(5);
+
+/// What is printed when something goes on for longer.
+const LEFT_RUNNING: &str =
+    "The handler returned, and what it left running was ended: it has 2 seconds to end by itself";
 
 /// How often it is told that an execution goes on.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -77,7 +85,8 @@ impl Course<'_> {
             errors,
             channel,
         } = ours;
-        let (end, usage, duration, answer) = {
+        let returned = Returned::default();
+        let (end, usage, duration) = {
             // A program that does not want what it is told closes its end; that is its affair.
             let telling = async {
                 // Closed when nobody reads it any more: a program that writes on would wait for ever.
@@ -90,8 +99,11 @@ impl Course<'_> {
                         Some(Said::Progress(text)) => {
                             *self.printed.progress.borrow_mut() = Some(text)
                         }
-                        Some(Said::Result(text)) => return Ok(Some(text)),
-                        None => return Ok::<_, io::Error>(None),
+                        Some(Said::Result(text)) => {
+                            returned.set(text);
+                            return Ok(());
+                        }
+                        None => return Ok::<_, io::Error>(()),
                     }
                 }
             };
@@ -100,18 +112,18 @@ impl Course<'_> {
                 drop(input);
             };
             let talk = async {
-                let (told, (), _, _) = tokio::join!(
+                let _ = tokio::join!(
                     telling,
                     feeding,
                     self.printed.read(Stream::Stdout, output),
                     self.printed.read(Stream::Stderr, errors),
                 );
-                told.ok().flatten()
             };
             tokio::pin!(talk);
-            let mut answer = None;
-            let end = self.end_of(&inner, async {
-                answer = Some((&mut talk).await);
+            let mut heard_all = false;
+            let end = self.end_of(&inner, &returned, async {
+                (&mut talk).await;
+                heard_all = true;
             });
             let end = end.await;
             let duration = self.begin.elapsed();
@@ -126,10 +138,10 @@ impl Course<'_> {
                 }
                 End::Failed(_) | End::Killed(_) => inner.end().unwrap_or_default(),
             };
-            if answer.is_none() {
-                answer = tokio::time::timeout(LAST_WORDS, &mut talk).await.ok();
+            if !heard_all {
+                let _ = tokio::time::timeout(LAST_WORDS, &mut talk).await;
             }
-            (end, usage, duration, answer.flatten())
+            (end, usage, duration)
         };
         let result = ExecutionResult {
             exit_code: KILLED,
@@ -137,11 +149,17 @@ impl Course<'_> {
             metrics: metrics(duration, usage),
             ..ExecutionResult::default()
         };
-        self.outcome(end, result, answer)
+        self.outcome(end, result, returned.value.take())
     }
 
-    /// Waits until everything of `inner` has ended, or must; `talk` goes on meanwhile.
-    async fn end_of(&self, inner: &Inner, talk: impl Future<Output = ()>) -> End {
+    /// Waits until everything of `inner` has ended, or must; `talk` goes on meanwhile. When its handler has
+    /// returned, it must soon.
+    async fn end_of(
+        &self,
+        inner: &Inner,
+        returned: &Returned,
+        talk: impl Future<Output = ()>,
+    ) -> End {
         let limit = Duration::from_secs(self.request.timeout_seconds.into());
         let deadline = tokio::time::sleep_until(self.begin + limit);
         let ended = self.report(inner);
@@ -153,6 +171,11 @@ impl Course<'_> {
                 end = &mut ended => return end,
                 () = self.cancelled.notified() => return End::Killed(Ending::Cancelled),
                 () = &mut deadline => return End::Killed(Ending::TimedOut),
+                () = returned.told.notified() => {
+                    let soon = Instant::now() + AFTER_RETURN;
+                    let soon = soon.min(deadline.deadline());
+                    deadline.as_mut().reset(soon);
+                }
                 () = &mut talk, if talks => talks = false,
             }
         }
@@ -182,6 +205,13 @@ impl Course<'_> {
                 (Ending::Finished, self.killed_for().filter(|_| is_bad))
             }
             End::Failed(error) => (Ending::Crashed, Some(error.to_string())),
+            // What it was for is done.
+            End::Killed(Ending::TimedOut) if answer.is_some() => {
+                result.exit_code = 0;
+                result.return_value = answer;
+                self.printed.add_line(Stream::Stderr, LEFT_RUNNING);
+                (Ending::Finished, None)
+            }
             End::Killed(Ending::TimedOut) => {
                 let limit = self.request.timeout_seconds;
                 let text = format!("Execution timeout after {limit} seconds");
@@ -222,6 +252,20 @@ impl Course<'_> {
             _ => return None,
         };
         Some(used_up.to_owned())
+    }
+}
+
+/// What a handler returned, as soon as it did.
+#[derive(Debug, Default)]
+struct Returned {
+    value: RefCell<Option<String>>,
+    told: Notify,
+}
+
+impl Returned {
+    fn set(&self, value: String) {
+        self.value.replace(Some(value));
+        self.told.notify_one();
     }
 }
 

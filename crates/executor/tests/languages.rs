@@ -427,6 +427,54 @@ fn what_python_does_at_its_end_is_done() {
 }
 
 #[test]
+fn a_returned_value_outlives_what_the_handler_left_running() {
+    let cases = [
+        (
+            Javascript,
+            "setInterval(() => {}, 1000); exports.handler = () => 7",
+        ),
+        (
+            Javascript,
+            "exports.handler = async () => { require('net').createServer().listen(0); return 7 }",
+        ),
+        (
+            Python,
+            "import threading\ndef handler(event):\n    \
+             threading.Thread(target=threading.Event().wait).start()\n    return 7",
+        ),
+        (
+            Python,
+            "import atexit, time\natexit.register(time.sleep, 1000)\ndef handler(event):\n    return 7",
+        ),
+    ];
+    in_session(async |executor| {
+        for (language, code) in cases {
+            // Longer and shorter than what it left running may take.
+            for timeout_seconds in [60, 2] {
+                let asked = Request {
+                    timeout_seconds,
+                    ..request(language, code)
+                };
+                let outcome = executor.execute(&asked).await;
+                assert_eq!(outcome.ending, Ending::Finished, "{code}: {outcome:?}");
+                assert_eq!(outcome.result.exit_code, 0, "{code}: {outcome:?}");
+                assert_eq!(returned(&outcome), json!(7), "{code}");
+                assert!(outcome.result.execution_time < 20.0, "{outcome:?}");
+                let stderr = &outcome.result.stderr;
+                assert!(stderr.starts_with("The handler returned, "), "{stderr}");
+            }
+        }
+        // Without a handler nothing has returned.
+        let asked = Request {
+            timeout_seconds: 1,
+            ..request(Javascript, "setInterval(() => {}, 1000)")
+        };
+        let outcome = executor.execute(&asked).await;
+        assert_eq!(outcome.ending, Ending::TimedOut, "{outcome:?}");
+    });
+}
+
+#[test]
 fn a_module_edited_within_a_second_is_imported_as_it_is() {
     in_session(async |executor| {
         let import = "import mine\ndef handler(event):\n    return mine.value";
