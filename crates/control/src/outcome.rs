@@ -104,6 +104,10 @@ pub(crate) fn digest_of(outcome: &Outcome) -> String {
     for number in [metrics.io_read_bytes, metrics.io_write_bytes] {
         add(&number.to_be_bytes());
     }
+    // Only where there is one: without it the digest is that of before there were any.
+    if let Some(cause) = result.cause {
+        add(cause.as_str().as_bytes());
+    }
     format!("2:{}", hexadecimal(context.finish().as_ref()))
 }
 
@@ -131,7 +135,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use sandbox_model::ExecutionResult;
-    use sandbox_model::execution::Metrics;
+    use sandbox_model::execution::{FailureCause, Metrics};
 
     use super::*;
 
@@ -174,6 +178,8 @@ mod tests {
             with(|other| other.result.stdout_truncated = true),
             with(|other| other.result.artifacts_truncated = true),
             with(|other| other.result.stderr_truncated = true),
+            with(|other| other.result.cause = Some(FailureCause::DiskFull)),
+            with(|other| other.result.cause = Some(FailureCause::ProcessLimit)),
             with(|other| other.result.exit_code = 1),
             with(|other| other.result.execution_time = 0.5),
             with(|other| other.result.return_value = Some(String::new())),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use sandbox_executor::{ArtifactFound, Ending, Outcome};
-use sandbox_model::execution::Metrics;
+use sandbox_model::execution::{FailureCause, Metrics};
 use sandbox_model::report::{
     MOST_ARTIFACTS, MOST_ERROR_BYTES, MOST_PRINTED_BYTES, MOST_RESULT_BYTES,
 };
@@ -71,6 +71,8 @@ struct Result<'o> {
     return_value: Option<Box<RawValue>>,
     metrics: Metrics,
     error: Option<Cow<'o, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<FailureCause>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -172,6 +174,7 @@ fn result(outcome: &Outcome) -> Result<'_> {
             .and_then(|text| RawValue::from_string(text.clone()).ok()),
         metrics: told.metrics,
         error,
+        cause: told.cause,
     };
     // When it ran out of time its last line says so: that is not what is cut off.
     let last = match (outcome.ending, &outcome.error) {

@@ -157,7 +157,7 @@ impl Executor {
                     }
                 }
             }
-            Err(error) => running::crashed(request, begin, error.to_string()),
+            Err(error) => running::unstarted(request, begin, &error),
         };
         self.running.borrow_mut().remove(&id);
         let found = self.lookout.look(began).await;

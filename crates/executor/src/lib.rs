@@ -16,6 +16,7 @@ mod entries;
 mod environment;
 pub mod execution;
 pub mod executor;
+mod exhaustion;
 pub mod files;
 mod language;
 pub mod link;

@@ -17,6 +17,9 @@ pub(crate) const KEPT: usize = 1 << 20;
 /// How much is told at once.
 const PART: usize = 16 << 10;
 
+/// How much of a stream's end is looked at for why a program failed.
+const LAST_WORDS: usize = 4 << 10;
+
 /// Both streams of a program, and how far it says to be.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
@@ -64,6 +67,13 @@ impl Printed {
         output.add(b"\n");
         drop(output);
         self.more.notify_one();
+    }
+
+    /// The end of what was kept of `stream`, as text.
+    pub(crate) fn last_words(&self, stream: Stream) -> String {
+        let output = self.of(stream).borrow();
+        let start = output.bytes.len().saturating_sub(LAST_WORDS);
+        String::from_utf8_lossy(&output.bytes[start..]).into_owned()
     }
 
     /// What is to be told next, if there is something: to be [told](Printed::told) then.

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::execution::{Ending, Happening, Outcome, Request, Stream};
+use crate::exhaustion::Exhaustion;
 use crate::language::Start;
 use crate::output::Printed;
 use crate::streams::{Ours, Said};
@@ -201,10 +202,19 @@ impl Course<'_> {
             End::Itself(status, _) => {
                 result.exit_code = exit_code(status);
                 result.return_value = answer;
-                let is_bad = result.exit_code != 0;
-                (Ending::Finished, self.killed_for().filter(|_| is_bad))
+                match result.exit_code {
+                    0 => (Ending::Finished, None),
+                    exit_code => {
+                        let words = self.printed.last_words(Stream::Stderr);
+                        let told = || Exhaustion::of_code(exit_code, &words);
+                        (
+                            Ending::Finished,
+                            blame(&mut result, self.killed_for().or_else(told)),
+                        )
+                    }
+                }
             }
-            End::Failed(error) => (Ending::Crashed, Some(error.to_string())),
+            End::Failed(error) => failed_to_start(&mut result, &error),
             // What it was for is done.
             End::Killed(Ending::TimedOut) if answer.is_some() => {
                 result.exit_code = 0;
@@ -220,10 +230,14 @@ impl Course<'_> {
             End::Killed(Ending::Cancelled) => {
                 (Ending::Cancelled, Some("it was cancelled".to_owned()))
             }
-            End::Killed(ending) => {
-                let outside = || "it was killed from outside".to_owned();
-                (ending, Some(self.killed_for().unwrap_or_else(outside)))
-            }
+            End::Killed(ending) => match blame(&mut result, self.killed_for()) {
+                // The next one would fill it up as well.
+                Some(error) if result.cause.is_some() => (Ending::Finished, Some(error)),
+                error => {
+                    let outside = || "it was killed from outside".to_owned();
+                    (ending, Some(error.unwrap_or_else(outside)))
+                }
+            },
         };
         Outcome {
             execution_id: self.request.execution_id.clone(),
@@ -237,21 +251,23 @@ impl Course<'_> {
 
 impl Course<'_> {
     /// For what something in the session was killed meanwhile.
-    fn killed_for(&self) -> Option<String> {
-        let kills = self.keeper.kills();
-        let used_up = match (
-            kills.disk > self.kills.disk,
-            kills.memory > self.kills.memory,
-        ) {
-            (true, _) => {
-                "killed: the session's disk is full; remove files, or use one with more disk"
-            }
-            (_, true) => {
-                "killed: the session's memory is used up; use less at once, or one with more memory"
-            }
-            _ => return None,
-        };
-        Some(used_up.to_owned())
+    fn killed_for(&self) -> Option<Exhaustion> {
+        Exhaustion::between(self.kills, self.keeper.kills())
+    }
+}
+
+/// Says in `result` what it failed for; why, in words.
+fn blame(result: &mut ExecutionResult, exhaustion: Option<Exhaustion>) -> Option<String> {
+    result.cause = exhaustion.and_then(Exhaustion::cause);
+    exhaustion.map(|exhaustion| exhaustion.text().to_owned())
+}
+
+/// How one ended that could not be started. What is for want of something is the session's affair: it is no use to run
+/// it again before that has changed.
+fn failed_to_start(result: &mut ExecutionResult, error: &LaunchError) -> (Ending, Option<String>) {
+    match blame(result, Exhaustion::of_launch(error)) {
+        Some(error) => (Ending::Finished, Some(error)),
+        None => (Ending::Crashed, Some(error.to_string())),
     }
 }
 
@@ -358,18 +374,20 @@ pub(crate) fn retire(inner: Inner) -> JoinHandle<()> {
 }
 
 /// The outcome of one that could not even be tried.
-pub(crate) fn crashed(request: &Request, begin: Instant, error: String) -> Outcome {
+pub(crate) fn unstarted(request: &Request, begin: Instant, error: &LaunchError) -> Outcome {
     let duration = begin.elapsed();
+    let mut result = ExecutionResult {
+        exit_code: KILLED,
+        execution_time: duration.as_secs_f64(),
+        metrics: metrics(duration, Usage::default()),
+        ..ExecutionResult::default()
+    };
+    let (ending, error) = failed_to_start(&mut result, error);
     Outcome {
         execution_id: request.execution_id.clone(),
-        ending: Ending::Crashed,
-        result: ExecutionResult {
-            exit_code: KILLED,
-            execution_time: duration.as_secs_f64(),
-            metrics: metrics(duration, Usage::default()),
-            ..ExecutionResult::default()
-        },
-        error: Some(error),
+        ending,
+        result,
+        error,
         artifacts: Vec::new(),
     }
 }

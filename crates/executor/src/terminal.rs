@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::executor::Executor;
+use crate::exhaustion::Exhaustion;
 use crate::port::Opened;
 use crate::protocol::{Refusal, RefusalKind};
 use crate::running::{self, KILLED, Reports};
@@ -174,10 +175,12 @@ impl Executor {
 }
 
 fn refused(error: LaunchError) -> Refusal {
-    Refusal {
-        kind: RefusalKind::Failed,
-        reason: error.to_string(),
-    }
+    let (kind, reason) = match Exhaustion::of_launch(&error) {
+        Some(exhaustion @ Exhaustion::Disk) => (RefusalKind::Full, exhaustion.text().to_owned()),
+        Some(exhaustion) => (RefusalKind::Busy, exhaustion.text().to_owned()),
+        None => (RefusalKind::Failed, error.to_string()),
+    };
+    Refusal { kind, reason }
 }
 
 impl Drop for Place {

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sandbox_executor::{Ending, Request};
-use sandbox_model::execution::Language::{Python, Shell};
+use sandbox_model::execution::FailureCause;
+use sandbox_model::execution::Language::{Javascript, Python, Shell};
 use session::{in_session, request, returned, run};
 
 /// How many processes sleep for 1000.5 seconds. Code sees nobody but itself; whoever keeps the session, all of them.
@@ -198,6 +199,39 @@ fn what_it_used_is_measured_on_its_processes() {
             idle.cpu_time_ms < 100.0 && idle.peak_memory_mb < 50.0,
             "{idle:?}"
         );
+    });
+}
+
+#[test]
+fn a_full_disk_is_told_from_other_failures() {
+    in_session(async |executor| {
+        for (language, code) in [
+            (Shell, "echo much > /dev/full"),
+            (Shell, "ulimit -f 1; head -c 100000 /dev/zero > large"),
+            (
+                Python,
+                "with open('/dev/full', 'w') as full: full.write('much')",
+            ),
+            (
+                Javascript,
+                "require('fs').writeFileSync('/dev/full', 'much')",
+            ),
+        ] {
+            let outcome = run(executor, language, code).await;
+            assert_eq!(outcome.ending, Ending::Finished, "{outcome:?}");
+            assert_eq!(
+                outcome.result.cause,
+                Some(FailureCause::DiskFull),
+                "{outcome:?}"
+            );
+            let error = outcome.error.unwrap();
+            assert!(error.contains("resources.disk"), "{error}");
+        }
+        for (code, exit_code) in [("echo much > /dev/full; true", 0), ("exit 1", 1)] {
+            let outcome = run(executor, Shell, code).await;
+            assert_eq!(outcome.result.exit_code, exit_code);
+            assert_eq!((outcome.result.cause, outcome.error), (None, None));
+        }
     });
 }
 

@@ -17,6 +17,17 @@ pub const NAMESPACES_FIX: &str = "turn user namespaces on (`sandbox doctor` show
 
 /// The clone itself was refused.
 pub fn no_namespaces(error: &io::Error) -> LaunchError {
+    if Errno::from_io_error(error) == Some(Errno::AGAIN) {
+        return LaunchError::Step {
+            step: "start a process".to_owned(),
+            source: Errno::AGAIN.into(),
+            hint: Some(
+                "as many processes run as may (`ulimit -u`, or pids.max of the control group): end some, or raise \
+                 the limit"
+                    .to_owned(),
+            ),
+        };
+    }
     let reason = match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::INVAL) => "this host gives no user namespaces".to_owned(),
         Some(Errno::NOSPC | Errno::USERS) => {

@@ -188,6 +188,44 @@ impl FromStr for Language {
     }
 }
 
+/// What code failed for that its session has too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureCause {
+    /// Disk space: the session's limit of it, or all that there is.
+    DiskFull,
+    /// Processes: as many ran as the session may have.
+    ProcessLimit,
+}
+
+impl FailureCause {
+    /// Every one.
+    pub const ALL: [FailureCause; 2] = [FailureCause::DiskFull, FailureCause::ProcessLimit];
+
+    /// As it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailureCause::DiskFull => "disk_full",
+            FailureCause::ProcessLimit => "process_limit",
+        }
+    }
+}
+
+impl FromStr for FailureCause {
+    type Err = StatusError;
+
+    fn from_str(text: &str) -> Result<Self, StatusError> {
+        let known = FailureCause::ALL;
+        known
+            .into_iter()
+            .find(|cause| cause.as_str() == text)
+            .ok_or_else(|| StatusError {
+                text: text.to_owned(),
+                known: known.map(FailureCause::as_str).join(", "),
+            })
+    }
+}
+
 /// An execution, as it is kept. What it printed and returned is apart: an [`ExecutionResult`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
@@ -253,6 +291,9 @@ pub struct ExecutionResult {
     /// It may have made more files than its artifacts.
     #[serde(default)]
     pub artifacts_truncated: bool,
+    /// What it failed for that its session has too little of, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<FailureCause>,
 }
 
 /// What an execution used, measured on its processes.
@@ -419,5 +460,8 @@ mod tests {
             assert_eq!(language.as_str().parse(), Ok(language));
         }
         assert!("ruby".parse::<Language>().is_err());
+        for cause in FailureCause::ALL {
+            assert_eq!(cause.as_str().parse(), Ok(cause));
+        }
     }
 }

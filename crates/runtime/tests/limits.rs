@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sandbox_executor::protocol::{Answer, Ask};
-use sandbox_executor::{Ending, Request};
-use sandbox_model::execution::Language;
+use sandbox_executor::{Ending, Outcome, Request};
+use sandbox_model::execution::{FailureCause, Language};
 use sandbox_model::resources::{Cpu, Quantity, Resources};
 use sandbox_model::runtime::LimitsEnforced;
 use sandbox_runtime::{Line, Local, SessionSpec};
@@ -318,6 +318,14 @@ fn a_session_whose_processors_are_busy_answers_and_ends_its_executions_in_time()
     });
 }
 
+/// It failed, so that it is not run again, and says for what.
+fn must_be_out_of_disk(outcome: &Outcome) {
+    assert_eq!(outcome.ending, Ending::Finished, "{outcome:?}");
+    assert_ne!(outcome.result.exit_code, 0, "{outcome:?}");
+    let cause = Some(FailureCause::DiskFull);
+    assert_eq!(outcome.result.cause, cause, "{outcome:?}");
+}
+
 #[test]
 fn files_without_a_name_fill_the_disk_too() {
     served(async |_, local, _| {
@@ -334,7 +342,7 @@ for number in range(100):
 time.sleep(1000)";
         let outcome = line.execute(request(Language::Python, code), || {}).await;
         let outcome = outcome.unwrap();
-        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        must_be_out_of_disk(&outcome);
         answers(&line).await;
     });
 }
@@ -346,10 +354,10 @@ fn what_fills_the_disk_is_killed_and_may_be_removed() {
         let line = local.raise(small).await.unwrap().line;
         let code = "for i in $(seq 100); do head -c 8M /dev/zero > $i; done; sleep 1000";
         let outcome = shell(&line, code).await;
-        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        must_be_out_of_disk(&outcome);
         // Growing goes on being forbidden, shrinking is not.
         let outcome = shell(&line, "head -c 60M /dev/zero > more; sleep 1000").await;
-        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        must_be_out_of_disk(&outcome);
         let list = Ask::List {
             path: "".into(),
             after: None,
@@ -381,7 +389,7 @@ fn whoever_watches_the_disk_is_replaced_when_it_is_killed() {
         send(accountant, rustix::process::Signal::KILL);
         let code = "for i in $(seq 100); do head -c 8M /dev/zero > $i; done; sleep 1000";
         let outcome = shell(&line, code).await;
-        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        must_be_out_of_disk(&outcome);
         local.raise(spec('b')).await.unwrap();
     });
 }
@@ -391,8 +399,7 @@ fn a_single_file_larger_than_the_disk_is_not_even_written() {
     served(async |_, local, _| {
         let small = with('a', |resources| resources.disk = Quantity(16 << 20));
         let line = local.raise(small).await.unwrap().line;
-        let outcome = shell(&line, "truncate -s 1G sparse").await;
-        assert_ne!(outcome.result.exit_code, 0, "{outcome:?}");
+        must_be_out_of_disk(&shell(&line, "truncate -s 1G sparse").await);
     });
 }
 

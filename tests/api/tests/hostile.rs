@@ -122,18 +122,53 @@ print('left it behind')"
         let session = server.session_with(json!({ "resources": { "disk": "1Gi" } }));
         // One file cannot even be made.
         let result = server.run(&session, "shell", "fallocate -l 2G large");
-        assert_eq!(result["status"], "failed", "{result:#}");
+        assert_eq!((&result["status"], &result["error_code"]), (&json!("failed"), &json!("Sandbox.DiskFull")), "{result:#}");
         let code = "for i in $(seq 20); do fallocate -l 200M .$i; done; sleep 1000";
-        let result = server.run_with(&session, json!({ "language": "shell", "code": code, "timeout": 60 }));
-        assert_eq!(result["status"], "crashed", "{result:#}");
+        let fields = json!({ "language": "shell", "code": code, "timeout": 60, "retry": true });
+        let result = server.run_with(&session, fields);
+        assert_eq!((&result["status"], &result["error_code"]), (&json!("failed"), &json!("Sandbox.DiskFull")), "{result:#}");
         let error = result["error"].as_str().unwrap();
-        assert!(error.contains("disk"), "{error}");
+        assert!(error.contains("resources.disk"), "{error}");
+        // As it is told later.
+        let execution = result["execution_id"].as_str().unwrap();
+        let later = server.get(&format!("/executions/{execution}/result")).json(200);
+        assert_eq!(later["error_code"], "Sandbox.DiskFull", "{later:#}");
         let listed = server.get(&format!("/sessions/{session}/files?limit=200")).json(200);
         for entry in listed["files"].as_array().unwrap() {
             let path = entry["name"].as_str().unwrap();
             server.delete(&format!("/sessions/{session}/files/{path}")).expect(204);
         }
         assert_eq!(server.shell(&session, "fallocate -l 200M .fits && sleep 0.5 && stat -c %s .fits"), "209715200");
+        // It was not run again.
+        let all = server.get(&format!("/sessions/{session}/executions")).json(200);
+        assert_eq!(all["total"], 3, "{all:#}");
+    }
+
+    fn executions_beyond_the_limit_of_processes_fail_and_say_so(user) {
+        let server = serve(user);
+        let session = server.session_with(json!({ "resources": { "max_processes": 32 } }));
+        let fields = json!({ "language": "shell", "code": "until [ -e go ]; do sleep 0.1; done", "timeout": 60, "retry": true });
+        let executions: Vec<_> = (0..120).map(|_| server.submit(&session, fields.clone())).collect();
+        server.upload(&session, "go", b"").json(201);
+        let mut refused = 0;
+        for execution in &executions {
+            let result = eventually("its result", || {
+                let found = server.get(&format!("/executions/{execution}/result"));
+                (found.status == 200).then(|| found.json(200))
+            });
+            if result["status"] == "success" {
+                continue;
+            }
+            let told = (&result["status"], &result["error_code"]);
+            assert_eq!(told, (&json!("failed"), &json!("Sandbox.ProcessLimit")), "{result:#}");
+            assert!(result["error"].as_str().unwrap().contains("resources.max_processes"), "{result:#}");
+            refused += 1;
+        }
+        assert!((1..120).contains(&refused), "{refused}");
+        // Nothing of it is left.
+        assert_eq!(server.shell(&session, "echo well | cat"), "well");
+        let all = server.get(&format!("/sessions/{session}/executions")).json(200);
+        assert_eq!(all["total"], 121, "{all:#}");
     }
 
     fn nothing_secret_is_found_and_nobody_powerful_is_reached(user) {

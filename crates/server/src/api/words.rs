@@ -52,10 +52,16 @@ words!(
     ["success", "failed", "timeout", "crashed", "cancelled"]
 );
 words!(
-    /// Why an execution did not succeed, as a code: `Sandbox.ExecTimeout` where it took too long, `Sandbox.ExecException`
-    /// where it ended with another exit status than 0.
+    /// Why an execution did not succeed, as a code: `Sandbox.ExecTimeout` where it took too long, `Sandbox.DiskFull`
+    /// where it failed for want of disk space, `Sandbox.ProcessLimit` where it failed because the session has as many
+    /// processes as it may have, `Sandbox.ExecException` where it ended with another exit status than 0 for any other reason.
     ResultCodeView: "ResultCode",
-    ["Sandbox.ExecTimeout", "Sandbox.ExecException"]
+    [
+        "Sandbox.ExecTimeout",
+        "Sandbox.ExecException",
+        "Sandbox.DiskFull",
+        "Sandbox.ProcessLimit"
+    ]
 );
 words!(
     /// What hosts sessions. `local` is the server's own kernel.

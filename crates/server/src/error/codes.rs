@@ -1,7 +1,7 @@
 //! Every code that an error can have, for those who tell people of them.
 
 /// Every code, as clients see it in `error_code`: of an error, or of an execution's result.
-pub const ERROR_CODES: [&str; 32] = [
+pub const ERROR_CODES: [&str; 34] = [
     "Sandbox.InvalidParameter",
     "Sandbox.PayloadTooLarge",
     "Sandbox.Unauthorized",
@@ -22,6 +22,8 @@ pub const ERROR_CODES: [&str; 32] = [
     "Sandbox.InternalError",
     "Sandbox.ExecTimeout",
     "Sandbox.ExecException",
+    "Sandbox.DiskFull",
+    "Sandbox.ProcessLimit",
     "Internal.Unauthorized",
     "Internal.InvalidSession",
     "Internal.InvalidExecution",

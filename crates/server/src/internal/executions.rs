@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use sandbox_control::{News, random};
 use sandbox_executor::{Ending, Outcome};
-use sandbox_model::execution::{Artifact, ArtifactKind, Metrics};
+use sandbox_model::execution::{Artifact, ArtifactKind, FailureCause, Metrics};
 use sandbox_model::report::{
     MOST_ERROR_BYTES, MOST_PRINTED_BYTES, MOST_PROGRESS_BYTES, MOST_RESULT_BYTES,
     MOST_RETURNED_BYTES,
@@ -88,6 +88,8 @@ pub(crate) struct ResultReport {
     #[serde(default)]
     metrics: Metrics,
     error: Option<String>,
+    /// What it failed for that its session has too little of.
+    cause: Option<FailureCause>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -251,6 +253,7 @@ impl ResultReport {
                 return_value: self.return_value.map(|value| value.get().to_owned()),
                 metrics: self.metrics,
                 artifacts_truncated: self.artifacts_truncated,
+                cause: self.cause,
             },
             error: self.error,
             artifacts: Vec::new(),

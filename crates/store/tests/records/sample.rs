@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use sandbox_model::execution::{Artifact, ArtifactKind, Metrics};
+use sandbox_model::execution::{Artifact, ArtifactKind, FailureCause, Metrics};
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_model::session::SessionNetwork;
 use sandbox_model::*;
@@ -155,6 +155,7 @@ pub fn result() -> ExecutionResult {
             io_write_bytes: 0,
         },
         artifacts_truncated: true,
+        cause: Some(FailureCause::DiskFull),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use sandbox_control::Finished;
-use sandbox_model::execution::Artifact;
+use sandbox_model::execution::{Artifact, FailureCause};
 use sandbox_model::{Execution, ExecutionStatus};
 use sandbox_store::records::ExecutionSummary;
 use serde::Serialize;
@@ -116,7 +116,7 @@ pub(crate) struct ResultView {
     /// Why it did not complete.
     #[schema(required)]
     error: Option<String>,
-    /// The same for programs, where the code itself is why; null otherwise.
+    /// The same for programs, where the code itself is why, or what its session has too little of; null otherwise.
     #[schema(value_type = Option<ResultCodeView>, required)]
     error_code: Option<&'static str>,
     /// When its process started.
@@ -238,9 +238,13 @@ impl ResultView {
             artifacts: artifacts.iter().map(ArtifactView::of).collect(),
             artifacts_truncated: result.artifacts_truncated,
             error: execution.error.clone(),
-            error_code: match execution.status {
-                ExecutionStatus::Timeout => Some("Sandbox.ExecTimeout"),
-                ExecutionStatus::Failed => Some("Sandbox.ExecException"),
+            error_code: match (execution.status, result.cause) {
+                (ExecutionStatus::Timeout, _) => Some("Sandbox.ExecTimeout"),
+                (ExecutionStatus::Failed, Some(FailureCause::DiskFull)) => Some("Sandbox.DiskFull"),
+                (ExecutionStatus::Failed, Some(FailureCause::ProcessLimit)) => {
+                    Some("Sandbox.ProcessLimit")
+                }
+                (ExecutionStatus::Failed, None) => Some("Sandbox.ExecException"),
                 _ => None,
             },
             started_at: written(execution.started_at),

@@ -28,6 +28,7 @@ pub struct Model {
     pub stderr: Vec<u8>,
     /// None where it was kept before this was told.
     pub artifacts_truncated: Option<bool>,
+    pub cause: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
@@ -58,6 +59,7 @@ impl Model {
             stdout: result.stdout.clone().into_bytes(),
             stderr: result.stderr.clone().into_bytes(),
             artifacts_truncated: Some(result.artifacts_truncated),
+            cause: result.cause.map(|cause| cause.as_str().to_owned()),
         })
     }
 
@@ -82,6 +84,7 @@ impl Model {
                 io_write_bytes: reading.number("io_write_bytes", self.io_write_bytes)?,
             },
             artifacts_truncated: self.artifacts_truncated.unwrap_or_default(),
+            cause: reading.maybe_parse("cause", self.cause.as_deref())?,
         })
     }
 }

@@ -9,6 +9,7 @@ mod fifth;
 mod first;
 mod fourth;
 mod second;
+mod sixth;
 mod table;
 mod third;
 
@@ -31,6 +32,7 @@ impl MigratorTrait for Migrations {
             Box::new(third::Third),
             Box::new(fourth::Fourth),
             Box::new(fifth::Fifth),
+            Box::new(sixth::Sixth),
         ]
     }
 }
@@ -214,6 +216,7 @@ mod tests {
         let execution = "exec_20261101_00000002".parse().unwrap();
         let result = records.result(&execution).await.unwrap().unwrap();
         assert_eq!((result.exit_code, result.artifacts_truncated), (3, false));
+        assert_eq!(result.cause, None);
         let manager = SchemaManager::new(&records.database.writer);
         let due = records.sessions_with_files_due(&node, None, 9).await;
         assert_eq!(due.unwrap(), [(3, 7), (2, 9)].map(ended));
