@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use sandbox_model::Settings;
-use sandbox_model::secrecy::holds_a_secret;
+use sandbox_model::secrecy::{is_secret, reveals_a_secret};
 
 /// The environment inside: `caller`'s, less secrets and sockets, plus what `settings` and `ours`
 /// (`SANDBOX_NAME` and its like) set. Pure.
@@ -12,14 +12,16 @@ pub fn inside(
     settings: &Settings,
     ours: &[(&str, OsString)],
 ) -> Vec<(OsString, OsString)> {
-    let passes = |name: &OsStr| match settings.clean_env {
+    let mut inside: Vec<(OsString, OsString)> = caller.into_iter().collect();
+    let steers_git_to_secrets = steers_git_to_secrets(&inside);
+    inside.retain(|(name, value)| match settings.clean_env {
         true => is_essential(name),
-        false => !holds_a_secret(&name.to_string_lossy()) && !leads_to_a_socket(name),
-    };
-    let mut inside: Vec<(OsString, OsString)> = caller
-        .into_iter()
-        .filter(|(name, _)| passes(name))
-        .collect();
+        false => {
+            !is_secret(&name.to_string_lossy(), &value.to_string_lossy())
+                && !leads_to_a_socket(name)
+                && !(steers_git_to_secrets && steers_git(name))
+        }
+    });
     let mut set = |name: OsString, value: OsString| {
         inside.retain(|(existing, _)| *existing != name);
         inside.push((name, value));
@@ -31,6 +33,25 @@ pub fn inside(
         set((&variable.name).into(), (&variable.value).into());
     }
     inside
+}
+
+/// Does the variable set git's configuration? Git wants all of them or none.
+fn steers_git(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"].contains(&name.as_ref())
+        || name.starts_with("GIT_CONFIG_KEY_")
+        || name.starts_with("GIT_CONFIG_VALUE_")
+}
+
+/// Is there a header or a helper with credentials in it?
+fn steers_git_to_secrets(variables: &[(OsString, OsString)]) -> bool {
+    let mut steering = variables.iter().filter(|(name, _)| steers_git(name));
+    steering.any(|(_, value)| {
+        let value = value.to_string_lossy();
+        let lower = value.to_lowercase();
+        let words = ["extraheader", "credential.", "authorization"];
+        reveals_a_secret(&value) || words.iter().any(|word| lower.contains(word))
+    })
 }
 
 /// What is left of the caller's environment with `--clean-env`.
@@ -156,6 +177,29 @@ mod tests {
             "SHELL",
         ];
         assert_eq!(names(&passing, &Settings::default()), passing);
+    }
+
+    #[test]
+    fn values_with_passwords_stay_outside() {
+        let caller = [
+            ("HTTPS_PROXY", "http://ada:lovelace@proxy:3128"),
+            ("HTTP_PROXY", "http://proxy:3128"),
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "http.extraHeader"),
+            ("GIT_CONFIG_VALUE_0", "X-Gate: open"),
+        ];
+        let owned = |(name, value): (&str, &str)| (name.into(), value.into());
+        let names = |caller: &[(&str, &str)]| -> Vec<OsString> {
+            let inside = inside(caller.iter().copied().map(owned), &Settings::default(), &[]);
+            inside.into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(&caller), ["HTTP_PROXY"]);
+        let harmless = [
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "safe.directory"),
+            ("GIT_CONFIG_VALUE_0", "*"),
+        ];
+        assert_eq!(names(&harmless).len(), 3);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use sandbox_model::secrecy::may_hold_a_secret;
+use sandbox_model::secrecy::is_redacted;
 use sandbox_model::{Session, SessionMode};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -53,7 +53,7 @@ pub(crate) struct SessionView {
     limits_enforced: LimitsView,
     /// Which walls it really has.
     isolation: WallsView,
-    /// What its code finds in its environment. Values whose names look secret are not shown.
+    /// What its code finds in its environment. Values that are secrets, or whose names look secret, are not shown.
     env_vars: BTreeMap<String, String>,
     /// What of the network it may reach.
     network: NetworkView,
@@ -175,9 +175,9 @@ fn uptime(session: &Session) -> f64 {
     end.duration_since(started).as_secs_f64().max(0.0)
 }
 
-/// Values whose names look secret are not shown.
+/// Values that are secrets, or whose names look secret, are not shown.
 fn redacted(variables: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let shown = |(name, value): (String, String)| match may_hold_a_secret(&name) {
+    let shown = |(name, value): (String, String)| match is_redacted(&name, &value) {
         true => (name, "[redacted]".to_owned()),
         false => (name, value),
     };
