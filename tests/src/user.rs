@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The one who runs a command.
@@ -29,6 +29,18 @@ impl User {
                 (ids.next().expect("a uid"), ids.next().expect("a gid"))
             }
         }
+    }
+
+    /// The home that the system's list of users names, which need not be the fixture's.
+    pub fn listed_home(self) -> PathBuf {
+        let (uid, _) = self.ids();
+        let passwd = fs::read_to_string("/etc/passwd").expect("/etc/passwd is readable");
+        let mut entries = passwd
+            .lines()
+            .map(|line| line.split(':').collect::<Vec<_>>());
+        let entry = entries.find(|fields| fields.get(2) == Some(&uid.to_string().as_str()));
+        let entry = entry.expect("the user is in the list");
+        PathBuf::from(entry.get(5).expect("a home"))
     }
 
     /// Lets `command` run as this user. (The standard library drops root's groups with the id.)

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 
 use sandbox_tests::{Attempt, BOX, Fixture, SECRET, User, as_both, finish};
 
@@ -107,6 +110,63 @@ as_both! {
         }
     }
 
+    fn links_in_the_home_layer_do_not_lead_the_host_out(user) {
+        let fixture = Fixture::new(user);
+        fixture.write("home/.cache/kept", "cached");
+        fixture.write("home/victim/kept", "as it was");
+        fixture.create(&[]);
+        let victim = fixture.home().join("victim");
+        fixture.run(&format!("ln -s {} ~/.cache/huggingface", victim.display())).succeeded();
+        let before = sandbox_tests::Snapshot::of(&victim);
+        fixture.run("true").succeeded();
+        sandbox_tests::Snapshot::of(&victim).must_equal(&before, "a planted link was followed");
+    }
+
+    fn removing_a_cache_does_not_stop_later_runs(user) {
+        let fixture = Fixture::new(user);
+        fixture.write("home/.cache/huggingface/token", SECRET);
+        fixture.create(&[]);
+        fixture.run("rm -rf ~/.cache/huggingface").succeeded();
+        let seen = fixture.run("cat ~/.cache/huggingface/token; true").succeeded();
+        assert!(!seen.out().contains(SECRET), "{seen}");
+    }
+
+    fn the_listed_home_is_kept_out_whatever_home_says(user) {
+        let fixture = Fixture::new(user);
+        fixture.create(&[]);
+        let secret = Planted::in_home_of(user);
+        assert!(fixture.control(&["read", secret.path()]).must_work().contains(SECRET));
+        let values = ["/tmp", "/nonexistent", "relative", "/", ""];
+        for home in values.into_iter().map(Some).chain([None]) {
+            let mut command = fixture.command(["run", BOX, "--"]);
+            command.arg(fixture.attacker()).args(["read", secret.path()]);
+            match home {
+                Some(home) => command.env("HOME", home),
+                None => command.env_remove("HOME"),
+            };
+            Attempt::of(&finish(&mut command)).must_fail();
+        }
+    }
+
+    fn credentials_that_variables_point_to_are_kept_out(user) {
+        let fixture = Fixture::new(user);
+        let token = fixture.write("host/cargo/credentials.toml", SECRET);
+        fixture.write("host/cargo/config.toml", "[net]");
+        let hosts = fixture.write("host/config/gh/hosts.yml", SECRET);
+        fixture.create(&[]);
+        for secret in [token, hosts] {
+            let mut command = fixture.command(["run", BOX, "--"]);
+            command.arg(fixture.attacker()).arg("read").arg(&secret);
+            command.env("CARGO_HOME", fixture.host().join("cargo"));
+            command.env("XDG_CONFIG_HOME", fixture.host().join("config"));
+            let read = Attempt::of(&finish(&mut command));
+            assert_ne!(read, Attempt::Done(SECRET.to_owned()), "{}", secret.display());
+        }
+        let mut command = fixture.command(["run", BOX, "sh", "-c", "cat $CARGO_HOME/config.toml"]);
+        command.env("CARGO_HOME", fixture.host().join("cargo"));
+        assert_eq!(finish(&mut command).succeeded().out(), "[net]", "the rest is there");
+    }
+
     fn secrets_in_the_environment_are_dropped(user) {
         let fixture = Fixture::new(user);
         fixture.create(&[]);
@@ -115,17 +175,20 @@ as_both! {
             "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "DATABASE_PASSWORD", "MY_SECRET", "API_KEY",
             "CARGO_REGISTRY_TOKEN", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO",
             "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "DOCKER_HOST", "DISPLAY",
-            "WAYLAND_DISPLAY", "XAUTHORITY", "KUBECONFIG",
+            "WAYLAND_DISPLAY", "XAUTHORITY", "KUBECONFIG", "JWT", "BEARER", "COOKIE", "MONGO_URI",
         ];
         let mut command = fixture.command(["run", BOX, "sh", "-c", "env; cat /proc/1/environ; true"]);
         for name in hidden {
             command.env(name, format!("value-of-{name}"));
         }
         command.env("EDITOR", "vi").env("MONKEY", "banana");
+        command.env("HTTPS_PROXY", "http://ada:value-of-pw@proxy").env("HOMEPAGE", "http://a.example");
         let seen = finish(&mut command).succeeded().out();
         for name in hidden {
             assert!(!seen.contains(&format!("value-of-{name}")), "{name} reached the command");
         }
+        assert!(!seen.contains("value-of-pw"), "a password in an address reached the command");
+        assert!(seen.contains("HOMEPAGE=http://a.example"), "a plain address passes: {seen}");
         assert!(seen.contains("EDITOR=vi"), "ordinary variables pass: {seen}");
         assert!(seen.contains("MONKEY=banana"), "a name that only contains KEY passes: {seen}");
         assert!(seen.contains("IN_SANDBOX=1") && seen.contains("SANDBOX_NAME=box"), "{seen}");
@@ -167,7 +230,6 @@ as_both! {
     /// Ours is the only process that can list it: others on the machine may not enter it, so a
     /// setuid program made inside cannot be run from outside.
     fn the_root_is_closed_to_other_users(user) {
-        use std::os::unix::fs::PermissionsExt as _;
         let fixture = Fixture::new(user);
         fixture.create(&[]);
         let mode = fs::metadata(fixture.root()).unwrap().permissions().mode();
@@ -185,6 +247,65 @@ as_both! {
         let mut command = fixture.command(["run", "athome", "sh", "-c", &list]);
         command.env_remove("SANDBOX_ROOT");
         assert_eq!(finish(&mut command).succeeded().out(), "");
+    }
+}
+
+/// A secret outside of the fixture, in a user's real home. Removed when dropped.
+struct Planted(tempfile::NamedTempFile);
+
+impl Planted {
+    fn in_home_of(user: User) -> Planted {
+        let file = tempfile::NamedTempFile::new_in(user.listed_home()).unwrap();
+        fs::write(file.path(), SECRET).unwrap();
+        user.own(file.path());
+        Planted(file)
+    }
+
+    fn path(&self) -> &str {
+        self.0.path().to_str().unwrap()
+    }
+}
+
+/// Root inside has root's id but not its powers, so the modes of others' files hold.
+#[test]
+fn root_inside_cannot_read_private_files_of_others() {
+    let fixture = Fixture::new(User::Root);
+    fixture.create(&[]);
+    let secret = Planted::in_home_of(User::Tester);
+    fixture.only_outside(&["read", secret.path()]);
+}
+
+/// Users from LDAP and the like are not in the list that a static binary can read.
+#[test]
+fn an_unlisted_user_needs_a_home_of_their_own() {
+    const UNLISTED: u32 = 54_321;
+    let fixture = Fixture::new(User::Tester);
+    let own = |path: &Path| chown(path, Some(UNLISTED), Some(UNLISTED)).unwrap();
+    own(fixture.base());
+    own(&fixture.source());
+    own(&fixture.home());
+    let attempt = |arguments: &[&str], home: Option<&Path>| {
+        let mut command = fixture.command(arguments);
+        command.uid(UNLISTED).gid(UNLISTED);
+        match home {
+            Some(home) => command.env("HOME", home),
+            None => command.env_remove("HOME"),
+        };
+        finish(&mut command)
+    };
+    let home = fixture.home();
+    attempt(&["create", BOX], Some(&home)).succeeded();
+    attempt(&["run", BOX, "true"], Some(&home)).succeeded();
+    for home in [
+        None,
+        Some(Path::new("/tmp")),
+        Some(Path::new("/nonexistent")),
+    ] {
+        let refused = attempt(&["run", BOX, "true"], home).failed(1);
+        assert!(
+            refused.err().contains("home directory is unknown"),
+            "{refused}"
+        );
     }
 }
 
@@ -213,6 +334,23 @@ as_both! {
         let writable = format!("{documents}:rw");
         fixture.inside_with(&["--expose", &writable], &["write", letter]).must_work();
         assert!(fs::read_to_string(letter).unwrap().starts_with("0wned"));
+    }
+
+    fn git_identity_comes_without_credentials(user) {
+        let fixture = Fixture::new(user);
+        fixture.write(
+            "home/.gitconfig",
+            "[user]\n\tname = Ada\n[http]\n\textraHeader = Authorization: Basic gate\n\
+             [credential]\n\thelper = store\n[http \"https://example.com\"]\n\textraHeader = X: gate\n",
+        );
+        fixture.create(&[]);
+        let seen = fixture.run("git config --global --list; cat ~/.gitconfig").succeeded().out();
+        assert!(seen.contains("user.name=Ada"), "{seen}");
+        let lower = seen.to_lowercase();
+        assert!(!lower.contains("extraheader") && !lower.contains("helper"), "{seen}");
+        fixture.write("home/.gitconfig", "[user]\n\tname = Grace\n");
+        let seen = fixture.run("git config --global --list").succeeded().out();
+        assert_eq!(seen, "user.name=Grace\n", "changes of the file are seen");
     }
 
     fn temporary_directories_are_fresh(user) {

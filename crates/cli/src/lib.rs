@@ -16,6 +16,7 @@ mod chooser;
 mod client;
 mod command;
 mod config;
+mod credentials;
 mod ending;
 #[cfg(test)]
 mod generated;

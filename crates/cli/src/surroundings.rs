@@ -5,8 +5,10 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use sandbox_linux::users::{self, LIST};
 use sandbox_model::{BackendChoice, Class, Failure};
 use sandbox_workspace::{Root, Sandbox};
 use thiserror::Error;
@@ -23,6 +25,14 @@ pub(crate) enum SurroundingsError {
     /// A home that is no absolute path.
     #[error("HOME is '{}', which is not an absolute path", .0.display())]
     RelativeHome(PathBuf),
+    /// Nothing says where the home of this user is, so it could not be kept out of a sandbox.
+    #[error("your home directory is unknown: user {user} is not in {LIST}, and HOME {home}")]
+    UnknownHome {
+        /// The user's id.
+        user: u32,
+        /// What is wrong with `HOME`.
+        home: String,
+    },
     /// `SANDBOX_BACKEND` names nothing we know.
     #[error("SANDBOX_BACKEND is '{0}', which is no backend")]
     Backend(String),
@@ -37,6 +47,11 @@ impl Failure for SurroundingsError {
         Some(match self {
             SurroundingsError::NoHome | SurroundingsError::RelativeHome(_) => {
                 "set HOME to your home directory, or SANDBOX_ROOT to the directory for sandboxes"
+                    .to_owned()
+            }
+            SurroundingsError::UnknownHome { .. } => {
+                "set HOME to your home directory; an empty directory of yours will do if you have \
+                 none"
                     .to_owned()
             }
             SurroundingsError::Backend(_) => "use auto, btrfs, overlay or copy".to_owned(),
@@ -56,6 +71,35 @@ pub(crate) fn home() -> Result<PathBuf, SurroundingsError> {
         true => Ok(home),
         false => Err(SurroundingsError::RelativeHome(home)),
     }
+}
+
+/// Everything that may be the user's home, `HOME` first: what is kept out of sandboxes. The variable
+/// alone does not decide, because whoever unsets it, or sets it to something else, would open the
+/// real home.
+///
+/// A user whom `/etc/passwd` does not have (LDAP and the like) has only the variable, so it must name
+/// a directory that belongs to them.
+pub(crate) fn homes() -> Result<Vec<PathBuf>, SurroundingsError> {
+    let named = variable("HOME").map(PathBuf::from);
+    let user = rustix::process::getuid().as_raw();
+    let listed = users::homes(user);
+    if listed.is_empty() {
+        let wrong = match &named {
+            None => Some("is not set".to_owned()),
+            Some(home) => match home.metadata() {
+                Ok(found) if home.is_absolute() && found.is_dir() && found.uid() == user => None,
+                _ => Some(format!(
+                    "is '{}', which is no directory of theirs",
+                    home.display()
+                )),
+            },
+        };
+        if let Some(home) = wrong {
+            return Err(SurroundingsError::UnknownHome { user, home });
+        }
+    }
+    let named = named.filter(|home| home.is_absolute());
+    Ok(named.into_iter().chain(listed).collect())
 }
 
 /// The directory that holds all sandboxes: `SANDBOX_ROOT`, or its place below the home.
@@ -98,9 +142,10 @@ pub(crate) fn current_dir() -> Result<PathBuf, Problem> {
 pub(crate) fn config() -> Result<Config, ConfigError> {
     let directory = match variable("XDG_CONFIG_HOME").map(PathBuf::from) {
         Some(directory) if directory.is_absolute() => directory,
-        _ => match home() {
-            Ok(home) => home.join(".config"),
-            Err(_) => return Ok(Config::default()),
+        // The file may ask for more isolation: to unset HOME must not lift that.
+        _ => match homes().ok().and_then(|homes| homes.into_iter().next()) {
+            Some(home) => home.join(".config"),
+            None => return Ok(Config::default()),
         },
     };
     Config::read(&directory.join("daedalos/sandbox/config.toml"))

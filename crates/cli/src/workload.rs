@@ -19,6 +19,7 @@ use sandbox_workspace::sandbox::SandboxError;
 use sandbox_workspace::{Sandbox, base};
 
 use crate::bridge;
+use crate::credentials;
 use crate::ending::Ending;
 use crate::narration;
 use crate::reading;
@@ -200,9 +201,10 @@ fn policy(sandbox: &Sandbox, workload: &Workload) -> Result<Policy, Problem> {
         workspace,
         source: sandbox.source().to_owned(),
         cwd: cwd_inside(sandbox),
-        home: surroundings::home().ok().map(|path| Home {
-            path,
+        home: Some(Home {
+            paths: surroundings::homes()?,
             layer: sandbox.home_dir(),
+            credentials: credentials::named(surroundings::variables()),
         }),
         hide: vec![sandbox.root.path().to_owned()],
         env: environment::inside(surroundings::variables(), &workload.settings, &ours),

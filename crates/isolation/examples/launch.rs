@@ -48,8 +48,9 @@ fn main() -> std::process::ExitCode {
         cwd: std::env::current_dir().unwrap_or_else(|_| source.clone()),
         source,
         home: std::env::home_dir().map(|path| Home {
-            path,
+            paths: vec![path],
             layer: state.join("home"),
+            credentials: Vec::new(),
         }),
         hide: vec![state.clone()],
         env: environment::inside(std::env::vars_os(), &settings, &[]),

@@ -100,7 +100,7 @@ pub fn look(policy: &Policy) -> Result<Facts, LaunchError> {
         slot: String::new(),
         separate_var_run: is_directory(&top(policy).join("var/run")),
         missing: missing(policy),
-        home: policy.home.as_ref().map(home::look).transpose()?.flatten(),
+        home: policy.home.as_ref().map(home::look).transpose()?,
         hidden: hidden(policy)?,
         exposed: exposed(policy)?,
         repository: repository(&policy.source),

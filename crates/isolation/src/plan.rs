@@ -192,8 +192,17 @@ fn home(policy: &Policy, facts: &Facts) -> Vec<Operation> {
     let Some(home) = &facts.home else {
         return Vec::new();
     };
+    let mut operations: Vec<Operation> = home
+        .covered
+        .iter()
+        .filter(|covered| !covered.path.starts_with(&policy.source))
+        .map(|covered| Operation {
+            target: covered.path.clone(),
+            mount: Mount::Cover(covered.kind),
+        })
+        .collect();
     if home.path.starts_with(&policy.source) {
-        return Vec::new();
+        return operations;
     }
     let open = |name: &Path| !home.path.join(name).starts_with(&policy.source);
     let mount = Mount::Home {
@@ -209,19 +218,18 @@ fn home(policy: &Policy, facts: &Facts) -> Vec<Operation> {
             .cloned()
             .collect(),
     };
-    let mut operations = vec![Operation {
+    operations.push(Operation {
         target: home.path.clone(),
         mount,
-    }];
-    for name in home.identity.iter().filter(|name| open(name)) {
-        let file = home.path.join(name);
+    });
+    for identity in home.identity.iter().filter(|file| open(&file.name)) {
         let mount = Mount::Bind {
-            source: file.clone(),
+            source: identity.source.clone(),
             access: Access::ReadOnly,
             kind: MountPoint::File,
         };
         operations.push(Operation {
-            target: file,
+            target: home.path.join(&identity.name),
             mount,
         });
     }
@@ -328,6 +336,10 @@ impl Operation {
             Mount::Overlay { .. } => format!("mount the overlay at {target}"),
             Mount::Bind { source, .. } if *source == self.target => format!("expose {target}"),
             Mount::Home { .. } => format!("make the private home {target}"),
+            Mount::Bind {
+                kind: MountPoint::File,
+                ..
+            } => format!("show a copy of {target}"),
             Mount::Bind { .. } => format!("bind the workspace's files at {target}"),
             Mount::Cover(_) => format!("hide {target}"),
         }

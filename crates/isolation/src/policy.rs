@@ -62,10 +62,14 @@ pub enum Identity {
 /// The home directory inside.
 #[derive(Debug, Clone)]
 pub struct Home {
-    /// `$HOME`.
-    pub path: PathBuf,
+    /// Where the user's home may be, the best guess first: `$HOME`, then what the list of users says.
+    /// The first directory among them is the home inside, the others are covered. A launch is refused
+    /// where none of them exists: there would be nothing to protect it by.
+    pub paths: Vec<PathBuf>,
     /// Where what is written there is kept, `ROOT/NAME/home`.
     pub layer: PathBuf,
+    /// Credentials that lie elsewhere, or under other names. Covered where they exist.
+    pub credentials: Vec<PathBuf>,
 }
 
 /// The command's standard streams.

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use sandbox_linux::mount::{self, Access, Depth, Layers, MountPoint, OverlayKind};
 
@@ -70,9 +71,12 @@ pub(crate) fn make(home: Home<'_>) -> io::Result<Made> {
 
 fn each(home: Home<'_>) -> io::Result<Entries> {
     let mut overlays = Vec::new();
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let layer = rustix::fs::open(home.upper, flags, Mode::empty())?;
     for (index, name) in home.entries.iter().enumerate() {
-        let upper = home.upper.join(name);
-        std::fs::create_dir_all(&upper)?;
+        // Beneath the layer and by descriptor: commands write to it, and may leave links there.
+        let upper = mount::resolve_or_make(layer.as_fd(), name, MountPoint::Directory)?;
+        let upper = PathBuf::from(mount::descriptor_path(upper.as_fd()));
         let work = home.work.join(scratch::BOOKKEEPING).join(index.to_string());
         std::fs::create_dir_all(&work)?;
         let lower = home.lower.join(name);

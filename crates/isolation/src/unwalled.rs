@@ -143,7 +143,7 @@ fn prepare(
     let mut writable: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
     writable.push(directory.to_owned());
     let mut readable: Vec<PathBuf> = READABLE.iter().map(PathBuf::from).collect();
-    if let Some(home) = policy.home.as_ref().map(home::look).transpose()?.flatten() {
+    if let Some(home) = policy.home.as_ref().map(home::look).transpose()? {
         let temporary = home.root.join("tmp");
         std::fs::create_dir_all(&temporary).map_err(step("make a temporary directory"))?;
         set(&mut policy, "HOME", home.root.clone());

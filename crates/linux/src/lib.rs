@@ -24,3 +24,4 @@ pub mod signal;
 pub mod terminal;
 pub mod trial;
 pub mod usage;
+pub mod users;

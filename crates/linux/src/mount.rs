@@ -239,7 +239,7 @@ fn make(place: BorrowedFd<'_>, name: &Path, kind: MountPoint) -> io::Result<()> 
 }
 
 /// A name for what a descriptor stands for, good wherever the host's `/proc` is mounted.
-pub(crate) fn descriptor_path(descriptor: BorrowedFd<'_>) -> String {
+pub fn descriptor_path(descriptor: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }
 

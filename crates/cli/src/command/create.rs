@@ -146,10 +146,13 @@ pub(crate) fn check_breadth(
     yes: bool,
 ) -> Result<Option<Declined>, Problem> {
     let canonical = source.canonicalize().unwrap_or_else(|_| source.to_owned());
-    let home = surroundings::home()
-        .ok()
-        .and_then(|home| home.canonicalize().ok());
-    let Some(caution) = caution(&canonical, home.as_deref(), root.path()) else {
+    let homes = surroundings::homes().unwrap_or_default();
+    let homes = homes.iter().filter_map(|home| home.canonicalize().ok());
+    let mut looks = homes
+        .map(Some)
+        .chain([None])
+        .map(|home| caution(&canonical, home.as_deref(), root.path()));
+    let Some(caution) = looks.find_map(|caution| caution) else {
         return Ok(None);
     };
     if yes {

@@ -38,9 +38,12 @@ pub(crate) struct Args {
 /// Deletes it without a question or a record: it was only made to be thrown away. Where nothing was
 /// left in it, its directories serve the next.
 pub(crate) fn silently(sandbox: Sandbox) -> Result<(), Problem> {
-    let untouched = surroundings::home().is_ok_and(|path| {
-        let layer = sandbox.home_dir();
-        is_untouched(&Home { path, layer })
+    let untouched = surroundings::homes().is_ok_and(|paths| {
+        is_untouched(&Home {
+            paths,
+            layer: sandbox.home_dir(),
+            credentials: Vec::new(),
+        })
     });
     if untouched && spare::put_aside(&sandbox)? {
         return Ok(());

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use super::{ALLOWED, CREDENTIALS, IDENTITY, PRIVATE_CACHES, ROOT, UPPER, WORK};
+use super::{ALLOWED, COPIES, CREDENTIALS, IDENTITY, PRIVATE_CACHES, ROOT, UPPER, WORK};
 use crate::policy::Home;
 
 /// Has no command left anything in `home`'s layer? What cannot be looked at counts as touched.
@@ -22,17 +22,24 @@ fn look(home: &Home) -> io::Result<bool> {
     }
     for entry in std::fs::read_dir(layer)? {
         let name = entry?.file_name();
-        // The scratch of overlays is out of a command's reach.
-        if ![ROOT, UPPER, WORK].iter().any(|known| name == *known) {
+        // The scratch of overlays and the copies are out of a command's reach.
+        if ![ROOT, UPPER, WORK, COPIES]
+            .iter()
+            .any(|known| name == *known)
+        {
             return Ok(false);
         }
     }
     let (root, upper) = (layer.join(ROOT), layer.join(UPPER));
+    let homes = super::present(home);
+    let Some(real) = homes.first() else {
+        return Ok(false);
+    };
     Ok(is_private(&root)?
         && is_private(&upper)?
         && holds(&root, Path::new(""), &mount_point)?
         && holds(&upper, Path::new(""), &|name, found| {
-            Ok(cover(&home.path, name, found))
+            Ok(cover(real, name, found))
         })?)
 }
 
@@ -122,7 +129,11 @@ mod tests {
         std::fs::create_dir_all(path.join(".local/bin")).unwrap();
         std::fs::write(path.join(".gitconfig"), "[user]").unwrap();
         let layer = directory.path().join("layer");
-        let home = Home { path, layer };
+        let home = Home {
+            paths: vec![path],
+            layer,
+            credentials: Vec::new(),
+        };
         super::super::look(&home).unwrap();
         let root = home.layer.join("root");
         for place in [".cargo", ".local", ".local/bin"] {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::{Exposed, Hidden};
-use crate::home::HomeFacts;
+use crate::home::{HomeFacts, IdentityFile};
 use crate::policy::{Identity, Terminal};
 
 fn policy(source: &str) -> Policy {
@@ -37,7 +37,11 @@ fn facts() -> Facts {
             upper: "/layer/upper".into(),
             work: "/layer/work".into(),
             entries: vec![".cargo".into(), "go".into()],
-            identity: vec![".gitconfig".into()],
+            identity: vec![IdentityFile {
+                name: ".gitconfig".into(),
+                source: "/home/ada/.gitconfig".into(),
+            }],
+            ..HomeFacts::default()
         }),
         hidden: vec![Hidden {
             path: "/root-of-sandboxes".into(),

@@ -122,8 +122,9 @@ impl Place {
             source: self.source.clone(),
             cwd: self.source.clone(),
             home: Some(Home {
-                path: self.home.clone(),
+                paths: vec![self.home.clone()],
                 layer: self.state.join("home"),
+                credentials: Vec::new(),
             }),
             hide: vec![self.state.clone()],
             settings: Settings::default(),
