@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use rustix::pty::OpenptFlags;
 use sandbox_tests::{BOX, Fixture, SECRET, User, as_both, finish, need};
 
 /// A user namespace counts the namespaces below it: with a limit of one, and that one used up by
@@ -106,6 +107,30 @@ as_both! {
         attempt(&["connect-abstract", &name]).must_fail();
         assert_eq!(fs::read_to_string(host).unwrap(), "as it was");
         assert_eq!(fs::read_to_string(fixture.source().join("file")).unwrap(), "original\n");
+    }
+
+    fn landlock_alone_shuts_the_terminals_of_others(user) {
+        let fixture = Fixture::new(user);
+        fixture.create(&["--backend", "copy"]);
+        let attempt = |words: &[&str]| {
+            let mut command = fixture.command(["run", "--isolation", "landlock", BOX, "./attacker"]);
+            finish(command.args(words))
+        };
+        if user == User::Root {
+            let refused = attempt(&["read", "/etc/hostname"]).failed(3);
+            assert!(refused.err().contains("would be root"), "{refused}");
+            return;
+        }
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = rustix::pty::openpt(flags).unwrap();
+        rustix::pty::unlockpt(&master).unwrap();
+        let terminal = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+        let terminal = terminal.to_str().unwrap();
+        user.own(std::path::Path::new(terminal));
+        fixture.control(&["write", terminal]).must_work();
+        sandbox_tests::Attempt::of(&attempt(&["write", terminal])).must_fail();
+        sandbox_tests::Attempt::of(&attempt(&["list", "/dev"])).must_fail();
+        sandbox_tests::Attempt::of(&attempt(&["write", "/dev/null"])).must_work();
     }
 
     fn doctor_tells_what_this_host_offers(user) {

@@ -29,6 +29,8 @@ pub struct Prepared {
     pub writable: Vec<PathBuf>,
     /// Where reading is allowed.
     pub readable: Vec<PathBuf>,
+    /// Devices of the host that may be used. None where the sandbox has a `/dev` of its own.
+    pub devices: Vec<PathBuf>,
     /// The signals that were blocked before the launch.
     pub mask: Mask,
     /// The file mode mask before the launch.
@@ -251,9 +253,13 @@ fn go_first() -> io::Result<()> {
 }
 
 fn domain(prepared: &Prepared) -> io::Result<Domain> {
-    let mut domain = Domain::new()?;
+    let mut domain = match prepared.devices.is_empty() {
+        true => Domain::new()?,
+        false => Domain::with_devices()?,
+    };
     let places = prepared.readable.iter().map(|path| (path, Grant::Read));
     let places = places.chain(prepared.writable.iter().map(|path| (path, Grant::Write)));
+    let places = places.chain(prepared.devices.iter().map(|path| (path, Grant::Device)));
     for (path, grant) in places {
         let place = match open_place(path) {
             // What was exposed or made by a run that is joined may be gone by now.

@@ -206,7 +206,8 @@ fn hidden(policy: &Policy) -> Result<Vec<Hidden>, LaunchError> {
     Ok(found)
 }
 
-fn exposed(policy: &Policy) -> Result<Vec<Exposed>, LaunchError> {
+/// What is exposed, where that is possible.
+pub(crate) fn exposed(policy: &Policy) -> Result<Vec<Exposed>, LaunchError> {
     let mut found = Vec::new();
     for exposure in &policy.settings.expose {
         let refuse = |reason: String| LaunchError::Path {

@@ -414,6 +414,7 @@ impl Keeper {
                 directories: prepared.directories.clone(),
                 writable: inner_writable(&prepared.writable),
                 readable: prepared.readable.clone(),
+                devices: prepared.devices.clone(),
                 mask: prepared.mask,
                 umask: prepared.umask,
                 limits: prepared.limits.clone(),

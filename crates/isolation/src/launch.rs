@@ -349,6 +349,7 @@ pub(crate) fn task(
             directories: vec![policy.cwd.clone(), policy.source.clone()],
             writable: plan.writable.clone(),
             readable: vec![PathBuf::from("/")],
+            devices: Vec::new(),
             mask: mask.before,
             umask: current_umask(),
             limits: enforcer.own(),

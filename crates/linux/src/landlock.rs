@@ -21,6 +21,8 @@ pub enum Grant {
     Read,
     /// Everything that files and directories have.
     Write,
+    /// Reading, writing and controlling a device. For a domain [with devices](Domain::with_devices).
+    Device,
 }
 
 /// How much of what was asked for the kernel enforces.
@@ -34,17 +36,33 @@ pub enum Enforced {
     Not,
 }
 
-/// Up to here every right is handled. Device ioctls are left alone: the nodes inside are harmless.
+/// Up to here every right is handled. Device ioctls are left alone where the sandbox has a `/dev` of
+/// its own: the nodes in it are harmless.
 fn handled() -> BitFlags<AccessFs> {
     AccessFs::from_all(ABI::V3)
+}
+
+fn device() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev
 }
 
 impl Domain {
     /// An empty domain, with scopes for abstract sockets and signals where the kernel has them.
     pub fn new() -> io::Result<Domain> {
+        Domain::handling(handled())
+    }
+
+    /// The same for a command that has the host's `/dev`: on devices that it opens no ioctl is allowed
+    /// but where [`Grant::Device`] allows it. Before version 5 (Linux 6.10) the kernel cannot do that,
+    /// and ioctls are allowed on whatever may be opened.
+    pub fn with_devices() -> io::Result<Domain> {
+        Domain::handling(handled() | AccessFs::IoctlDev)
+    }
+
+    fn handling(rights: BitFlags<AccessFs>) -> io::Result<Domain> {
         let ruleset = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(handled())
+            .handle_access(rights)
             .and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket | Scope::Signal))
             .and_then(Ruleset::create)
             .map_err(io::Error::other)?;
@@ -56,6 +74,7 @@ impl Domain {
         let rights = match grant {
             Grant::Read => AccessFs::from_read(ABI::V3),
             Grant::Write => handled(),
+            Grant::Device => device(),
         };
         let rule = PathBeneath::<BorrowedFd<'_>>::new(place.as_fd(), rights);
         let ruleset = self.ruleset.add_rule(rule).map_err(io::Error::other)?;
@@ -86,6 +105,27 @@ pub fn version() -> u32 {
 mod tests {
     use super::*;
     use rustix::fs::{Mode, OFlags};
+
+    #[test]
+    fn devices_are_controlled_only_where_that_is_granted() {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let multiplexer = rustix::fs::open("/dev/ptmx", flags, Mode::empty()).unwrap();
+        // A system call that asks a terminal, which a device that is only read and written refuses.
+        let is_controlled = |grant: Grant| {
+            let domain = Domain::with_devices().unwrap();
+            let domain = domain.allow(&multiplexer, grant).unwrap();
+            let within = || {
+                assert_ne!(domain.enter().unwrap(), Enforced::Not);
+                let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let opened = rustix::fs::open("/dev/ptmx", flags, Mode::empty()).unwrap();
+                rustix::pty::ptsname(&opened, Vec::new()).is_ok()
+            };
+            std::thread::scope(|scope| scope.spawn(within).join().unwrap())
+        };
+        assert!(is_controlled(Grant::Device));
+        // Version 5 of Landlock, Linux 6.10.
+        assert_eq!(is_controlled(Grant::Write), version() < 5);
+    }
 
     #[test]
     fn what_no_rule_allows_is_denied() {

@@ -165,14 +165,13 @@ fn check(policy: &Policy) -> Result<&Path, LaunchError> {
 
 impl Keeper {
     fn bare(policy: &Policy, workspace: &Path, scratch: &Path, mask: &Blocked) -> Keeper {
-        let mut writable: Vec<PathBuf> = DEVICES.iter().map(PathBuf::from).collect();
-        writable.push(workspace.to_owned());
         let prepared = Prepared {
             command: None,
             filter: seccomp::filter_among_equals(),
             directories: vec![workspace.to_owned()],
-            writable,
+            writable: vec![workspace.to_owned()],
             readable: READABLE.iter().map(PathBuf::from).collect(),
+            devices: DEVICES.iter().map(PathBuf::from).collect(),
             mask: mask.before,
             umask: current_umask(),
             limits: Vec::new(),
@@ -295,6 +294,7 @@ fn start(
         directories: prepared.directories.clone(),
         writable,
         readable: prepared.readable.clone(),
+        devices: prepared.devices.clone(),
         mask: prepared.mask,
         umask: prepared.umask,
         limits: prepared.limits.clone(),
