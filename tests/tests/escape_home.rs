@@ -336,6 +336,39 @@ as_both! {
         assert!(fs::read_to_string(letter).unwrap().starts_with("0wned"));
     }
 
+    fn what_create_hides_in_the_workspace_stays_hidden(user) {
+        for backend in ["copy", "overlay"] {
+            let fixture = Fixture::new(user);
+            fixture.write("source/conf/deep/secret", SECRET);
+            fixture.write("source/conf/plain", "plain");
+            fixture.create(&["--backend", backend, "--hide", "conf/deep/secret"]);
+            fixture
+                .run("mv conf moved; mv conf/deep conf/moved; mv conf/deep/secret x; cp -r conf copied; \
+                      ln conf/deep/secret linked; rm -rf conf; true")
+                .succeeded();
+            let found = fixture.run("grep -r 'secret of the host' . ; true");
+            assert_eq!(found.out(), "", "{backend}: {found}");
+            let work = fixture.run("echo more >> copied/plain; cat copied/plain").succeeded();
+            assert_eq!(work.out(), "plainmore\n", "{backend}: the rest can be worked with");
+        }
+    }
+
+    fn a_hidden_path_that_is_gone_from_the_copy_is_told(user) {
+        let fixture = Fixture::new(user);
+        fixture.write("source/conf/secret", SECRET);
+        fixture.create(&["--backend", "copy", "--hide", "conf/secret", "--hide", "never-there"]);
+        fixture.run("true").succeeded();
+        let work = fixture.root().join("box/work");
+        fs::rename(work.join("conf"), work.join("moved")).unwrap();
+        let refused = fixture.sandbox(["run", BOX, "cat", "moved/secret"]).failed(1);
+        assert!(refused.err().contains("cannot hide"), "{refused}");
+        // The copy has it, whatever becomes of the source.
+        fs::rename(work.join("moved"), work.join("conf")).unwrap();
+        fs::remove_file(fixture.source().join("conf/secret")).unwrap();
+        let read = fixture.run("cat conf/secret").succeeded();
+        assert_eq!(read.out(), "", "{read}");
+    }
+
     fn git_identity_comes_without_credentials(user) {
         let fixture = Fixture::new(user);
         fixture.write(

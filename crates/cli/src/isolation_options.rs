@@ -139,9 +139,11 @@ pub(crate) fn exposure(text: &str) -> Result<Exposure, String> {
     text.parse::<Exposure>().map_err(|error| error.to_string())
 }
 
-/// A path to hide; a relative one is the working directory's.
+/// A path to hide; a relative one is the working directory's. Stored without symlinks, so that it stays
+/// what was meant when one of them changes.
 pub(crate) fn hidden(text: &str) -> Result<PathBuf, String> {
-    std::path::absolute(text).map_err(|error| error.to_string())
+    let path = std::path::absolute(text).map_err(|error| error.to_string())?;
+    Ok(path.canonicalize().unwrap_or(path))
 }
 
 /// The walls, for the argument parser.

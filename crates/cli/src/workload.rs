@@ -14,7 +14,9 @@ use sandbox_isolation::network::Refused;
 use sandbox_isolation::{
     Home, Identity, Policy, Root, Run, Runs, Terminal, environment, launch_after,
 };
-use sandbox_model::{ByteSize, Class, Operation, Outcome, Settings, WorkspaceMount};
+use sandbox_linux::mount;
+use sandbox_model::{ByteSize, Class, Operation, Outcome, RelPath, Settings, WorkspaceMount};
+use sandbox_workspace::backend::manifest::Manifest;
 use sandbox_workspace::sandbox::SandboxError;
 use sandbox_workspace::{Sandbox, base};
 
@@ -96,6 +98,7 @@ fn attend(
 ) -> Result<Performed, Problem> {
     let lock = sandbox.lock_shared()?;
     reading::repair(sandbox)?;
+    check_hidden(sandbox, &workload.settings)?;
     let policy = policy(sandbox, workload)?;
     let mut began = None;
     let note_beginning = || {
@@ -181,6 +184,43 @@ fn judge(sandbox: &Sandbox, settings: &Settings, ended: Ended) -> Result<Perform
         ending: Ending::of(ended.status),
         refused: ended.refused,
     })
+}
+
+/// Refuses where something that is to be hidden was in the copy and no longer is where it was: it may
+/// have another name there. An overlay is asked when it is mounted.
+fn check_hidden(sandbox: &Sandbox, settings: &Settings) -> Result<(), Problem> {
+    let WorkspaceMount::Bind { dir } = sandbox.mount() else {
+        return Ok(());
+    };
+    for path in &settings.hide {
+        let name = match path.strip_prefix(sandbox.source()) {
+            Ok(name) if !name.as_os_str().is_empty() => name,
+            _ => continue,
+        };
+        let is_gone = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            )
+        };
+        let found = std::fs::File::open(&dir).and_then(|top| mount::resolve(top, name));
+        if !found.is_err_and(|error| is_gone(&error)) {
+            continue;
+        }
+        let manifest = Manifest::load(&sandbox.dir)
+            .map_err(|error| Refusal::io("cannot read what was copied", error))?;
+        let was_copied = RelPath::from_path(name).is_ok_and(|name| manifest.get(&name).is_some());
+        if was_copied {
+            let path = sandbox_model::path::escape(path.as_os_str().as_encoded_bytes());
+            return Err(Refusal::new(format!(
+                "cannot hide {path}: it is no longer there in the sandbox, and could be read under \
+                 another name"
+            ))
+            .hint("`sandbox rollback` to a snapshot from before that, or discard the sandbox")
+            .into());
+        }
+    }
+    Ok(())
 }
 
 fn policy(sandbox: &Sandbox, workload: &Workload) -> Result<Policy, Problem> {

@@ -86,6 +86,13 @@ fn powerless() -> LaunchError {
 }
 
 fn hint(policy: &Policy, mount: &Mount, target: &Path, error: &io::Error) -> Option<String> {
+    if matches!(mount, Mount::Hide(_) | Mount::Pin) {
+        return Some(
+            "it was moved or replaced inside, and could be read under another name; `sandbox \
+             rollback` to a snapshot from before that, or discard the sandbox"
+                .to_owned(),
+        );
+    }
     let Mount::Overlay { lower, upper, .. } = mount else {
         return None;
     };

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sandbox_linux::mount::MountPoint;
-use sandbox_model::OverlayXattr;
+use rustix::fs::{FileType, Mode, OFlags};
+use sandbox_linux::mount::{self, MountPoint};
+use sandbox_model::{OverlayXattr, WorkspaceMount};
 
 use crate::home::{self, HomeFacts};
 use crate::launch::LaunchError;
@@ -178,32 +179,63 @@ fn system(policy: &Policy) -> Result<System, LaunchError> {
 }
 
 fn hidden(policy: &Policy) -> Result<Vec<Hidden>, LaunchError> {
-    let mut found = Vec::new();
-    for path in policy.hide.iter().chain(&policy.settings.hide) {
-        let Ok((path, kind)) = resolved(path) else {
-            continue;
+    let mut found: Vec<Hidden> = Vec::new();
+    for named in policy.hide.iter().chain(&policy.settings.hide) {
+        let on_host = resolved(named);
+        let path = on_host.as_ref().map_or(named.as_path(), |(path, _)| path);
+        let refuse = |reason: &str| LaunchError::Path {
+            verb: "hide",
+            path: path.to_owned(),
+            reason: reason.to_owned(),
         };
-        if policy.settings.hide.contains(&path) && path == policy.source {
-            let reason = "it is the workspace".to_owned();
-            return Err(LaunchError::Path {
-                verb: "hide",
-                path,
-                reason,
-            });
+        if policy.settings.hide.contains(named) && path == policy.source {
+            return Err(refuse("it is the workspace"));
         }
         if path == Path::new("/") {
-            let reason = "nothing would be left".to_owned();
-            return Err(LaunchError::Path {
-                verb: "hide",
-                path,
-                reason,
-            });
+            return Err(refuse("nothing would be left"));
         }
-        if !found.iter().any(|hidden: &Hidden| hidden.path == path) {
+        // The workspace need not have what the source has: it is asked itself.
+        let hidden = match path.strip_prefix(&policy.source) {
+            Ok(name) if !name.as_os_str().is_empty() => in_workspace(policy, name)
+                .map_err(|error| refuse(&format!("in the workspace: {error}")))?
+                .map(|kind| (path.to_owned(), kind)),
+            _ => on_host.ok(),
+        };
+        if let Some((path, kind)) = hidden
+            && !found.iter().any(|hidden| hidden.path == path)
+        {
             found.push(Hidden { path, kind });
         }
     }
     Ok(found)
+}
+
+/// What kind of thing the workspace has at `name`: in the copy, or in what an overlay shows of the
+/// source. What only the overlay's own layer has was made inside, and is nothing to hide.
+fn in_workspace(policy: &Policy, name: &Path) -> io::Result<Option<MountPoint>> {
+    let top = match &policy.workspace {
+        WorkspaceMount::Bind { dir } => dir,
+        WorkspaceMount::Overlay { lower, .. } => lower,
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let found = rustix::fs::open(top, flags, Mode::empty())
+        .map_err(io::Error::from)
+        .and_then(|top| mount::resolve(top, name));
+    let found = match found {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(None);
+        }
+        found => rustix::fs::fstat(found?)?,
+    };
+    Ok(Some(match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => MountPoint::Directory,
+        _ => MountPoint::File,
+    }))
 }
 
 /// What is exposed, where that is possible.

@@ -62,7 +62,9 @@ pub fn perform(plan: &Plan, host: Host) -> Result<Option<OwnedFd>, Failed> {
 
 fn make(operation: &Operation) -> io::Result<Made> {
     Ok(match &operation.mount {
-        Mount::Scratch(_) | Mount::Cover(_) | Mount::Root(_) => Made::Later,
+        Mount::Scratch(_) | Mount::Cover(_) | Mount::Hide(_) | Mount::Pin | Mount::Root(_) => {
+            Made::Later
+        }
         Mount::Devices => Made::Devices(devices::make()?),
         Mount::Processes(_) => Made::Mount(mount::proc()?, None),
         Mount::Overlay {
@@ -144,7 +146,7 @@ impl Inside {
             return Ok(());
         }
         let kind = match &operation.mount {
-            Mount::Bind { kind, .. } | Mount::Cover(kind) => *kind,
+            Mount::Bind { kind, .. } | Mount::Cover(kind) | Mount::Hide(kind) => *kind,
             _ => MountPoint::Directory,
         };
         let target = match (
@@ -155,6 +157,8 @@ impl Inside {
             (Mount::Cover(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(());
             }
+            // It must not be made: whatever was there is somewhere else then.
+            (Mount::Hide(_) | Mount::Pin, outcome) => outcome?,
             (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => {
                 mount::resolve_or_make(self.root.as_fd(), &operation.target, kind)?
             }
@@ -168,6 +172,7 @@ impl Inside {
             }
             Made::Later => match operation.mount {
                 Mount::Scratch(mode) => self.scratch(&target, mode),
+                Mount::Pin => mount::attach(mount::clone_of(&target)?, &target),
                 _ => self.cover(&target, kind),
             },
             Made::Mount(mount, later) => {

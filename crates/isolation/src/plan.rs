@@ -68,8 +68,12 @@ pub enum Mount {
         /// A directory or a file.
         kind: MountPoint,
     },
-    /// Emptiness, read-only.
+    /// Emptiness, read-only. Nothing where there is nothing to cover.
     Cover(MountPoint),
+    /// The same in the workspace, where a command could have moved it away: it must be there.
+    Hide(MountPoint),
+    /// A directory mounted upon itself: the kernel does not let a mount point be renamed or removed.
+    Pin,
 }
 
 /// How much of `/proc` beside the processes is left open.
@@ -102,7 +106,7 @@ pub fn plan(policy: &Policy, facts: &Facts) -> Plan {
     operations.retain(|operation| operation.target != source);
     operations.extend(home(policy, facts));
     operations.extend(worktree(facts, &operations));
-    operations.extend(covers(policy, facts));
+    operations.extend(covers(policy, facts, &operations));
     operations.push(Operation {
         target: source.to_owned(),
         mount: workspace(policy, facts),
@@ -252,18 +256,53 @@ fn worktree(facts: &Facts, operations: &[Operation]) -> Option<Operation> {
     })
 }
 
-fn covers(policy: &Policy, facts: &Facts) -> Vec<Operation> {
-    let mut operations = Vec::new();
+fn covers(policy: &Policy, facts: &Facts, others: &[Operation]) -> Vec<Operation> {
+    let mut operations: Vec<Operation> = Vec::new();
+    let is_within = |path: &Path, above: &Path| path != above && path.starts_with(above);
     for hidden in &facts.hidden {
-        if hidden.path != policy.source {
-            let mount = Mount::Cover(hidden.kind);
-            operations.push(Operation {
-                target: hidden.path.clone(),
-                mount,
-            });
+        let path = hidden.path.as_path();
+        if path == policy.source {
+            continue;
         }
+        // Beneath another mount nothing of the workspace is seen.
+        let mut above = others.iter().map(|operation| operation.target.as_path());
+        let is_elsewhere = !is_within(path, &policy.source)
+            || above.any(|above| is_within(above, &policy.source) && path.starts_with(above));
+        let is_hidden_already = facts
+            .hidden
+            .iter()
+            .any(|other| is_within(path, &other.path));
+        let mount = match is_elsewhere || is_hidden_already {
+            true => Mount::Cover(hidden.kind),
+            false => Mount::Hide(hidden.kind),
+        };
+        if matches!(mount, Mount::Hide(_)) && can_rename_directories(policy) {
+            let above = path.ancestors().skip(1);
+            for directory in above.take_while(|above| is_within(above, &policy.source)) {
+                if !operations.iter().any(|other| other.target == directory) {
+                    operations.push(Operation {
+                        target: directory.to_owned(),
+                        mount: Mount::Pin,
+                    });
+                }
+            }
+        }
+        operations.push(Operation {
+            target: path.to_owned(),
+            mount,
+        });
     }
     operations
+}
+
+/// Can a command give a directory of the source another name, together with what is in it? An
+/// ordinary user's overlay refuses that, and a program that copies it instead copies what is hidden
+/// as it sees it.
+fn can_rename_directories(policy: &Policy) -> bool {
+    match policy.workspace {
+        WorkspaceMount::Bind { .. } => true,
+        WorkspaceMount::Overlay { xattr, .. } => xattr == OverlayXattr::Trusted,
+    }
 }
 
 fn workspace(policy: &Policy, facts: &Facts) -> Mount {
@@ -306,7 +345,7 @@ fn exposures(facts: &Facts) -> Vec<Operation> {
 fn writable(operations: &[Operation]) -> Vec<PathBuf> {
     let may_write = |mount: &Mount| match mount {
         Mount::Bind { access, .. } => *access == Access::Writable,
-        Mount::Cover(_) | Mount::Root(_) => false,
+        Mount::Cover(_) | Mount::Hide(_) | Mount::Pin | Mount::Root(_) => false,
         _ => true,
     };
     let mut places: Vec<PathBuf> = Vec::new();
@@ -341,7 +380,8 @@ impl Operation {
                 ..
             } => format!("show a copy of {target}"),
             Mount::Bind { .. } => format!("bind the workspace's files at {target}"),
-            Mount::Cover(_) => format!("hide {target}"),
+            Mount::Cover(_) | Mount::Hide(_) => format!("hide {target}"),
+            Mount::Pin => format!("hide what is in {target}"),
         }
     }
 }

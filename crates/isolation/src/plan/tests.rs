@@ -200,3 +200,55 @@ fn a_host_without_a_directory_gets_no_mount_there() {
     assert!(!targets(&plan).contains(&"/var/tmp"));
     assert!(targets(&plan).contains(&"/var/run"));
 }
+
+#[test]
+fn what_is_hidden_in_the_workspace_keeps_its_place() {
+    let mut facts = facts();
+    for path in [
+        "/home/ada/app/a/b/secret",
+        "/home/ada/app/a/b/secret/deeper",
+        "/srv/x/y",
+    ] {
+        facts.hidden.push(Hidden {
+            path: path.into(),
+            kind: MountPoint::Directory,
+        });
+    }
+    let mounts = |workspace: WorkspaceMount| -> Vec<(String, Mount)> {
+        let policy = Policy {
+            workspace,
+            ..policy("/home/ada/app")
+        };
+        let operations = plan(&policy, &facts).operations.into_iter();
+        let named = operations.map(|operation| (operation.target, operation.mount));
+        let named = named
+            .filter(|(_, mount)| matches!(mount, Mount::Pin | Mount::Hide(_) | Mount::Cover(_)));
+        named
+            .map(|(target, mount)| (target.display().to_string(), mount))
+            .collect()
+    };
+    let (hide, cover) = (
+        Mount::Hide(MountPoint::Directory),
+        Mount::Cover(MountPoint::Directory),
+    );
+    let pinned = [
+        ("/root-of-sandboxes", &cover),
+        ("/srv/x/y", &cover),
+        ("/home/ada/app/a", &Mount::Pin),
+        ("/home/ada/app/a/b", &Mount::Pin),
+        ("/home/ada/app/a/b/secret", &hide),
+        ("/home/ada/app/a/b/secret/deeper", &cover),
+    ];
+    let own = |(target, mount): &(&str, &Mount)| ((*target).to_owned(), (*mount).clone());
+    let expected: Vec<_> = pinned.iter().map(own).collect();
+    let copy = WorkspaceMount::Bind {
+        dir: "/copy".into(),
+    };
+    assert_eq!(mounts(copy), expected);
+    // An ordinary user's overlay does not rename directories of the source.
+    let overlay = policy("/home/ada/app").workspace;
+    let expected: Vec<_> = { expected.into_iter() }
+        .filter(|(_, mount)| *mount != Mount::Pin)
+        .collect();
+    assert_eq!(mounts(overlay), expected);
+}
