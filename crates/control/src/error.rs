@@ -243,6 +243,10 @@ impl From<RuntimeError> for ControlError {
                 problem: "the disk of the server is full".to_owned(),
                 solution: MAKE_ROOM.to_owned(),
             },
+            RuntimeError::Busy { .. } => ControlError::Exhausted {
+                problem: error.to_string(),
+                solution: "try again in a while".to_owned(),
+            },
             RuntimeError::Unlimited { .. } => ControlError::conflict(error, UNLIMITED),
             RuntimeError::Conflict { .. } => {
                 ControlError::conflict(error, "wait until it is done, and try again")

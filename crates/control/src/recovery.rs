@@ -5,7 +5,7 @@
 //! there, and failed.
 
 use sandbox_model::{NodeId, Session, SessionEvent, SessionId, SessionStatus};
-use sandbox_runtime::Ended;
+use sandbox_runtime::{Ended, RuntimeError};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -59,7 +59,11 @@ impl Control {
                     return;
                 }
             }
-            let cleared = match runtime.changes(&id).await {
+            let changes = match runtime.changes(&id).await {
+                Ok(report) => report.read().map_err(RuntimeError::Room),
+                Err(error) => Err(error),
+            };
+            let cleared = match changes {
                 Ok(changes) if changes.total == 0 => self.shared.live.discard(&id).await,
                 Ok(_) => {
                     kept += 1;

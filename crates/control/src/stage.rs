@@ -22,8 +22,8 @@ use sandbox_model::{
 };
 use sandbox_runtime::runtime::Asked as Awaited;
 use sandbox_runtime::{
-    Changes, Ended, Line, Promote, Promotion, Raised, Room, Runtime, RuntimeError, SessionSpec,
-    Usage,
+    ChangeReport, Ended, Line, Promote, Promotion, Raised, Room, Runtime, RuntimeError,
+    SessionSpec, Usage,
 };
 use sandbox_store::objects::{Access, Location, SigningKey};
 use sandbox_store::records::Pool;
@@ -560,7 +560,7 @@ impl Runtime for Host {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn changes<'a>(&'a self, _: &'a SessionId) -> Awaited<'a, Changes> {
+    fn changes<'a>(&'a self, _: &'a SessionId) -> Awaited<'a, ChangeReport> {
         Box::pin(async { Err(RuntimeError::Nonsense) })
     }
 

@@ -18,5 +18,5 @@ pub use local::{Ended, Local};
 pub use nursery::Nursery;
 pub use promotion::{Extent, Promote, Promotion, Resolve};
 pub use room::Room;
-pub use runtime::{Changes, Raised, Runtime, RuntimeError, Usage};
+pub use runtime::{ChangeReport, Changes, Raised, Runtime, RuntimeError, Usage};
 pub use spec::{Image, SessionSpec, Workspace};

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
 use sandbox_executor::link;
@@ -12,19 +15,26 @@ use sandbox_linux::cgroup::{self, Hierarchy};
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, RuntimeKind};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::line::Line;
 use crate::nursery::{self, Done, Notice, Nursery, Order, Refusal, RefusalKind, SANDBOXES, What};
 use crate::promotion::{Promote, Promotion};
 use crate::room::{self, Room};
-use crate::runtime::{Asked, Changes, Raised, Runtime, RuntimeError, Usage};
+use crate::runtime::{Asked, ChangeReport, Raised, Runtime, RuntimeError, Usage};
 use crate::spec::SessionSpec;
 
 /// The longest report that is read, in bytes: the longest diff, escaped at worst, and what is around.
 const LONGEST_REPORT: u64 = 128 << 20;
+
+/// How many change sets may be made, or sent, at a time. Each takes the memory of its process and then that
+/// of its report, however large the workspace is.
+const MOST_REPORTS: usize = 4;
+
+/// How long the next one waits for its turn.
+const REPORT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A session that ended without being asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +59,8 @@ struct Shared {
     askers: Arc<Mutex<Askers>>,
     /// What limits the server's own memory, and with it that of its sessions.
     group: Option<Hierarchy>,
+    /// Places for reports of changes.
+    reports: Arc<Semaphore>,
 }
 
 /// What was done, or why not, and a file where there is more to say.
@@ -75,6 +87,7 @@ impl Local {
             askers: Arc::default(),
             // Where it cannot be told, nothing is known to limit it.
             group: cgroup::hierarchy("memory").ok().flatten(),
+            reports: Arc::new(Semaphore::new(MOST_REPORTS)),
         });
         let (sender, ended) = mpsc::unbounded_channel();
         let askers = Arc::downgrade(&shared.askers);
@@ -164,10 +177,34 @@ impl Local {
     }
 
     /// What a session's workspace has that it did not start with, raised or not.
-    pub async fn changes(&self, session: &SessionId) -> Result<Changes, RuntimeError> {
-        let what = What::Changes(session.clone());
-        self.report(("tell the changes of", session.clone()), what)
-            .await
+    pub async fn changes(&self, session: &SessionId) -> Result<ChangeReport, RuntimeError> {
+        let operation = "tell the changes of";
+        let place = self.shared.reports.clone().acquire_owned();
+        let place = tokio::time::timeout(REPORT_PATIENCE, place).await;
+        let Ok(Ok(permit)) = place else {
+            return Err(RuntimeError::Busy {
+                operation,
+                session: session.clone(),
+                reason: format!("{MOST_REPORTS} change sets are being made or sent already"),
+            });
+        };
+        let (local, session) = (self.clone(), session.clone());
+        // On its own: who goes away in the middle leaves a process at work, whose place is taken until it is done.
+        let made = tokio::spawn(async move {
+            let what = What::Changes(session.clone());
+            let about = (operation, session);
+            let (Done::Apart, Some(file)) = local.done(about.clone(), what, None).await? else {
+                return Err(RuntimeError::Nonsense);
+            };
+            let file = File::from(file);
+            let place = within(&file, about)?;
+            Ok(ChangeReport {
+                file,
+                place,
+                _permit: permit,
+            })
+        });
+        made.await.map_err(|_| RuntimeError::Gone)?
     }
 
     /// Applies what a session's workspace has become to the directory it is a copy of.
@@ -256,6 +293,25 @@ impl Local {
     }
 }
 
+/// Where in a report, a `Result<T, Refusal>` as JSON, the JSON of what was found is.
+fn within(report: &File, about: About) -> Result<Range<u64>, RuntimeError> {
+    const FOUND: &[u8] = br#"{"Ok":"#;
+    let nonsense = |_| RuntimeError::Nonsense;
+    let length = report.metadata().map_err(nonsense)?.len();
+    let mut start = [0; FOUND.len()];
+    report.read_exact_at(&mut start, 0).map_err(nonsense)?;
+    if start == FOUND {
+        return Ok(FOUND.len() as u64..length - 1);
+    }
+    // Why not is said in a few words.
+    let mut text = vec![0; usize::try_from(length.min(1 << 20)).unwrap_or(0)];
+    report.read_exact_at(&mut text, 0).map_err(nonsense)?;
+    match serde_json::from_slice::<Result<IgnoredAny, Refusal>>(&text) {
+        Ok(Err(refusal)) => Err(refused(about, refusal)),
+        _ => Err(RuntimeError::Nonsense),
+    }
+}
+
 /// A file in memory with this in it.
 fn in_memory(text: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(rustix::fs::memfd_create("order", MemfdFlags::CLOEXEC)?);
@@ -309,7 +365,7 @@ impl Runtime for Local {
         Box::pin(self.workspaces())
     }
 
-    fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes> {
+    fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ChangeReport> {
         Box::pin(self.changes(session))
     }
 

@@ -4,7 +4,10 @@
 //! suite. How a session ends without being asked to, each tells in its own way, when it is made.
 
 use std::fmt::Debug;
+use std::fs::File;
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 
 use sandbox_isolation::limits::Consumption;
@@ -13,6 +16,7 @@ use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, RuntimeKind, Walls};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::line::Line;
 use crate::promotion::{Promote, Promotion};
@@ -59,8 +63,9 @@ pub trait Runtime: Debug + Send + Sync {
     /// The sessions that have a workspace here, raised or not.
     fn workspaces(&self) -> Asked<'_, Vec<SessionId>>;
 
-    /// What a session's workspace has that it did not start with, raised or not.
-    fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, Changes>;
+    /// What a session's workspace has that it did not start with, raised or not. Only so many reports exist
+    /// at a time: who asks for another one waits for a moment, and is refused then.
+    fn changes<'a>(&'a self, session: &'a SessionId) -> Asked<'a, ChangeReport>;
 
     /// Applies what a session's workspace has become to the directory it is a copy of, all of it or nothing.
     /// Not while the session is raised.
@@ -91,9 +96,42 @@ pub struct Changes {
     /// The same as a patch in git's format.
     pub diff: String,
     /// What such a patch cannot carry, a line each.
+    #[serde(rename = "not_in_diff")]
     pub beside: String,
     /// There is more than is told here.
     pub truncated: bool,
+}
+
+/// [`Changes`] as JSON, in a file in memory, so that whoever passes them on need not hold them.
+#[derive(Debug)]
+pub struct ChangeReport {
+    pub(crate) file: File,
+    /// Where in the file they are.
+    pub(crate) place: Range<u64>,
+    /// One of the places for reports.
+    pub(crate) _permit: OwnedSemaphorePermit,
+}
+
+impl ChangeReport {
+    /// How many bytes of JSON there are.
+    pub fn length(&self) -> u64 {
+        self.place.end - self.place.start
+    }
+
+    /// The next bytes of the JSON after the first `offset`; none at its end.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length().saturating_sub(offset)).unwrap_or(usize::MAX);
+        let most = into.len().min(left);
+        self.file
+            .read_at(&mut into[..most], self.place.start + offset)
+    }
+
+    /// All of it, parsed.
+    pub fn read(&self) -> io::Result<Changes> {
+        let mut text = vec![0; usize::try_from(self.length()).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut text, self.place.start)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
 }
 
 /// What a session uses.
@@ -158,6 +196,16 @@ pub enum RuntimeError {
         /// To which.
         session: SessionId,
         /// Which limit would not hold.
+        reason: String,
+    },
+    /// Too much else is being done at the moment.
+    #[error("cannot {operation} session {session}: {reason}")]
+    Busy {
+        /// What was to be done.
+        operation: &'static str,
+        /// To which.
+        session: SessionId,
+        /// What else.
         reason: String,
     },
     /// It was tried and failed.

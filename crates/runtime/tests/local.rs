@@ -329,7 +329,7 @@ fn changes_are_those_to_the_source_and_the_source_stays() {
         };
         let line = local.raise(with).await.unwrap().line;
         printed(&line, "echo after > changed; rm gone; touch same").await;
-        let told = local.changes(&id('a')).await.unwrap();
+        let told = local.changes(&id('a')).await.unwrap().read().unwrap();
         let kinds: Vec<(String, char)> = told
             .changes
             .iter()
@@ -347,7 +347,7 @@ fn changes_are_those_to_the_source_and_the_source_stays() {
         // What the source has become since is not the session's doing.
         std::fs::write(source.join("changed"), "meanwhile\n").unwrap();
         std::fs::write(source.join("more"), "meanwhile\n").unwrap();
-        let told = local.changes(&id('a')).await.unwrap();
+        let told = local.changes(&id('a')).await.unwrap().read().unwrap();
         assert_eq!(told.total, 2, "{:?}", told.changes);
     });
 }
@@ -367,10 +367,56 @@ fn a_large_diff_is_cut_and_keeps_nobody_waiting() {
         );
         raised.0.unwrap();
         assert!(raised.1 < told.1, "{:?} before {:?}", raised.1, told.1);
-        let told = told.0.unwrap();
+        let told = told.0.unwrap().read().unwrap();
         assert!(told.truncated && told.total > 11_000);
         assert!(told.diff.len() <= 8 << 20 && told.changes.len() <= 10_000);
         printed(&line, "echo on").await;
+    });
+}
+
+#[test]
+fn changes_of_a_deep_tree_are_bounded_by_bytes() {
+    served(async |_, local, _| {
+        let line = local.raise(spec('a')).await.unwrap().line;
+        // Together, their paths are longer than a gigabyte.
+        let nest = "python3 -c '
+import os
+for _ in range(3000):
+    os.mkdir(\"n\" * 250)
+    os.chdir(\"n\" * 250)
+open(\"last\", \"w\").write(\"one\")
+print(\"done\")'";
+        assert_eq!(printed(&line, nest).await, "done");
+        let told = async || local.changes(&id('a')).await;
+        let reports = tokio::join!(told(), told(), told(), told());
+        for report in [reports.0, reports.1, reports.2, reports.3] {
+            let report = report.unwrap();
+            assert!(report.length() < 24 << 20, "{}", report.length());
+            let told = report.read().unwrap();
+            assert!(told.truncated && told.total > told.changes.len() as u64);
+            assert!(told.changes.len() > 100, "{}", told.changes.len());
+        }
+    });
+}
+
+#[test]
+fn only_so_many_change_reports_exist_at_a_time() {
+    served(async |_, local, _| {
+        let _line = local.raise(spec('a')).await.unwrap().line;
+        let mut reports = Vec::new();
+        for _ in 0..4 {
+            reports.push(local.changes(&id('a')).await.unwrap());
+        }
+        let (this, other) = (id('a'), id('a'));
+        let next = local.changes(&this);
+        tokio::pin!(next);
+        // What is asked for meanwhile is done before it.
+        tokio::select! {
+            early = &mut next => panic!("{early:?}"),
+            usage = local.usage(&other) => drop(usage.unwrap()),
+        }
+        reports.pop();
+        next.await.unwrap();
     });
 }
 

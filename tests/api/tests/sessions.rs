@@ -511,6 +511,25 @@ on_every_storage! {
         assert!(diff.contains("+++ b/d/other\n"), "{diff}");
     }
 
+    fn changes_of_a_deep_tree_are_cut_and_marked(server: &Server) {
+        let id = server.session();
+        // Their paths are longer than a gigabyte together.
+        let nest = "import os\nfor _ in range(3000): os.mkdir('n' * 250); os.chdir('n' * 250)";
+        server.shell(&id, &format!("python3 -c \"{nest}\""));
+        let ask = || {
+            let told = server.get(&format!("/sessions/{id}/changes")).json(200);
+            assert_eq!(told["truncated"], true);
+            let listed = told["changes"].as_array().unwrap();
+            assert!(listed.len() > 100 && told["total"].as_u64().unwrap() > listed.len() as u64);
+            let bytes: usize = listed.iter().map(|change| change["path"].as_str().unwrap().len()).sum();
+            assert!(bytes <= 8 << 20, "{bytes}");
+        };
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+            asked.into_iter().for_each(|asked| asked.join().unwrap());
+        });
+    }
+
     fn a_session_whose_asker_hangs_up_is_made_all_the_same(server: &Server) {
         let files: serde_json::Map<_, _> = (0..500).map(|n| (format!("file-{n}"), json!("content"))).collect();
         let agent = agent("hangs up");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};
 
 use sandbox_model::{Session, SessionId, SessionMode, SessionStatus};
-use sandbox_runtime::{Changes, Extent, Promote, Promotion};
+use sandbox_runtime::{ChangeReport, Extent, Promote, Promotion};
 use serde_json::json;
 
 use super::creation::{Asked, NewSession};
@@ -17,7 +17,7 @@ use crate::pool::PoolChoice;
 
 impl Control {
     /// What a session's workspace has that it did not start with, ended or not.
-    pub async fn session_changes(&self, id: &SessionId) -> Result<Changes, ControlError> {
+    pub async fn session_changes(&self, id: &SessionId) -> Result<ChangeReport, ControlError> {
         let session = self.with_workspace(id).await?;
         if !session.status.is_over() {
             self.shared.activity.note(id);

@@ -4,7 +4,7 @@
 //! An errand has an end all the same: of memory, of work, and of time.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,9 @@ use super::{Done, Refusal};
 
 /// The most memory, in bytes of address space, and seconds of a processor.
 const LIMITS: [(Resource, u64); 2] = [(Resource::As, 4 << 30), (Resource::Cpu, 120)];
+
+/// The most memory of its own that an errand may have that looks at a workspace for a client.
+pub(super) const LOOKERS_MEMORY: u64 = 512 << 20;
 
 /// One that is under way.
 pub(super) struct Errand {
@@ -51,8 +54,10 @@ impl Errand {
                     };
                     rustix::process::setrlimit(resource, limit)?;
                 }
-                let text = serde_json::to_vec(&work())?;
-                File::from(report.try_clone()?).write_all(&text)
+                // Piece by piece: as text, a report may be as large as what it was made of.
+                let mut report = BufWriter::new(File::from(report.try_clone()?));
+                serde_json::to_writer(&mut report, &work())?;
+                report.flush()
             };
             i32::from(run().is_err())
         })?;

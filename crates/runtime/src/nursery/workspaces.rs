@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit};
 use sandbox_isolation::Runs;
 use sandbox_model::id::SessionId;
 use sandbox_model::{BackendChoice, Class, Failure, SandboxName};
-use sandbox_workspace::changes::{ChangeOptions, change_set};
+use sandbox_workspace::changes::{self, Budget, ChangeOptions};
 use sandbox_workspace::checkpoint::{self, CheckpointError};
 use sandbox_workspace::diff::{self, Colour};
 use sandbox_workspace::progress::Silent;
@@ -15,6 +16,7 @@ use sandbox_workspace::promote::{self, Backup, Resolution, Resolutions, Selectio
 use sandbox_workspace::root::{CreateRequest, Root, RootError};
 use sandbox_workspace::{Sandbox, View, discard as removal};
 
+use super::errand::LOOKERS_MEMORY;
 use super::{Refusal, RefusalKind};
 use crate::promotion::{Extent, Promote, Promotion, Resolve};
 use crate::runtime::Changes;
@@ -26,11 +28,16 @@ const EMPTY: &str = "empty";
 /// The directory of all workspaces, each called as its session.
 pub(crate) const SANDBOXES: &str = "sandboxes";
 
-/// The longest diff that is told, in bytes. A workspace may hold gigabytes, and its diff more.
+/// The longest diff that is reported, in bytes of JSON. A workspace may hold gigabytes, and its diff more.
 const LONGEST_DIFF: usize = 8 << 20;
 
-/// The most changes that are told.
-const MOST_CHANGES: usize = 10_000;
+/// How much of a change set is listed, and looked at. Whoever wrote the workspace decides how many
+/// paths there are, and how long.
+const BUDGET: Budget = Budget {
+    listed: 10_000,
+    listed_bytes: 8 << 20,
+    walked_bytes: 64 << 20,
+};
 
 /// Removes what was half made when somebody was killed.
 pub(super) fn sweep(root: &Path) -> Result<(), Refusal> {
@@ -99,22 +106,28 @@ pub(super) fn fork(
 
 /// What a workspace has that it did not start with.
 pub(super) fn changes(root: &Path, id: &SessionId) -> Result<Changes, Refusal> {
+    let most = Some(LOOKERS_MEMORY);
+    let limit = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    rustix::process::setrlimit(Resource::Data, limit).map_err(io::Error::from)?;
     let sandbox = existing(root, id)?;
     let _lock = sandbox.lock_shared().map_err(refusal)?;
     let view = View::open(&sandbox).map_err(refusal)?;
-    let mut changes = change_set(&view, &ChangeOptions::default(), &mut Silent).map_err(refusal)?;
-    let total = changes.changes.len();
-    changes.changes.truncate(MOST_CHANGES);
+    let options = ChangeOptions::default();
+    let listing = changes::listing(&view, &options, &BUDGET, &mut Silent).map_err(refusal)?;
     let (mut out, mut beside) = (Room::new(LONGEST_DIFF), Room::new(LONGEST_DIFF / 8));
-    match diff::unified(&view, &changes, Colour::Plain, &mut out, &mut beside) {
+    match diff::unified(&view, &listing.set, Colour::Plain, &mut out, &mut beside) {
         // What was full has said so by this.
         Err(error) if !out.full && !beside.full => return Err(error.into()),
         _ => {}
     }
+    let all_listed = listing.complete && listing.total == listing.set.changes.len();
     Ok(Changes {
-        total: total as u64,
-        truncated: total > MOST_CHANGES || out.full || beside.full,
-        changes: changes.changes,
+        total: listing.total as u64,
+        truncated: !all_listed || out.full || beside.full,
+        changes: listing.set.changes,
         diff: out.into_text(),
         beside: beside.into_text(),
     })
@@ -186,10 +199,10 @@ fn name(id: &SessionId) -> Result<SandboxName, Refusal> {
     id.as_str().parse().map_err(Refusal::because)
 }
 
-/// Takes so many bytes, and then no more.
+/// Takes text worth so many bytes of JSON, and then no more.
 struct Room {
     bytes: Vec<u8>,
-    most: usize,
+    left: usize,
     full: bool,
 }
 
@@ -197,7 +210,7 @@ impl Room {
     fn new(most: usize) -> Room {
         Room {
             bytes: Vec::new(),
-            most,
+            left: most,
             full: false,
         }
     }
@@ -209,13 +222,24 @@ impl Room {
 
 impl Write for Room {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let fits = bytes.len().min(self.most - self.bytes.len());
-        if fits == 0 && !bytes.is_empty() {
-            self.full = true;
-            return Err(io::ErrorKind::StorageFull.into());
+        for (at, byte) in bytes.iter().enumerate() {
+            let worth = match byte {
+                b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+                byte if byte.is_ascii_control() => 6,
+                _ => 1,
+            };
+            if worth > self.left {
+                self.full = true;
+                self.left = 0;
+                return match at {
+                    0 => Err(io::ErrorKind::StorageFull.into()),
+                    at => Ok(at),
+                };
+            }
+            self.left -= worth;
+            self.bytes.push(*byte);
         }
-        self.bytes.extend_from_slice(&bytes[..fits]);
-        Ok(fits)
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -284,14 +284,14 @@ pub async fn a_fork_has_no_place_where_something_is(runtime: &dyn Runtime) {
 
 pub async fn changes_are_told_of_running_and_ended_sessions(runtime: &dyn Runtime) {
     let line = raised(runtime, 'a').await;
-    let nothing = runtime.changes(&id('a')).await.unwrap();
+    let nothing = runtime.changes(&id('a')).await.unwrap().read().unwrap();
     assert_eq!((nothing.total, nothing.diff.as_str()), (0, ""));
     printed(&line, "echo one > text; mkdir d; printf '\\0\\1' > d/data").await;
     for is_raised in [true, false] {
         if !is_raised {
             runtime.end(&id('a')).await.unwrap();
         }
-        let told = runtime.changes(&id('a')).await.unwrap();
+        let told = runtime.changes(&id('a')).await.unwrap().read().unwrap();
         let paths: Vec<String> = told.changes.iter().map(|c| c.path.to_string()).collect();
         assert!(paths.contains(&"text".to_owned()), "{paths:?}");
         assert!(paths.contains(&"d/data".to_owned()), "{paths:?}");

@@ -1,9 +1,18 @@
 //! What a session's workspace has that it did not start with.
 
-use axum::Json;
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
 use sandbox_model::SessionId;
-use serde::Serialize;
+use sandbox_runtime::ChangeReport;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
 use crate::api::words::SessionPath;
@@ -12,14 +21,22 @@ use crate::error::{ApiError, ErrorView};
 use crate::query::Id;
 use crate::state::App;
 
+/// How much of a report is sent at once.
+const PIECE: usize = 64 << 10;
+
+/// How long a client may take to take the next piece, and all of them.
+const STALL: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(300);
+
 /// What a workspace has that it did not start with.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(ToSchema)]
 #[schema(as = Changes)]
+#[allow(dead_code, reason = "describes what the runtime writes")]
 pub(crate) struct ChangesView {
     /// Path by path, as `sandbox diff --json` tells them.
-    #[schema(value_type = Vec<ChangeView>)]
-    changes: Vec<serde_json::Value>,
-    /// How many there are, listed or not.
+    changes: Vec<ChangeView>,
+    /// How many there are, listed or not. Where `truncated` is set there may be more: paths are counted up to
+    /// 64 MiB of them.
     total: u64,
     /// The same as a patch in git's format.
     diff: String,
@@ -113,26 +130,55 @@ enum EntryKindView {
 
 /// Tells what a session's workspace has that it did not start with.
 ///
-/// While it runs and after its end, for as long as the workspace is kept.
+/// While it runs and after its end, for as long as the workspace is kept. At most 10,000 changes are listed, and at
+/// most 8 MiB of them, as many bytes of diff, and an eighth of that of what a diff cannot carry; `truncated` says
+/// that there is more. A server makes and sends four of these at a time. Others wait up to 30 seconds.
 #[utoipa::path(get, path = "/sessions/{session_id}/changes", tag = "sessions", operation_id = "get_session_changes",
     security(("api_key" = ["read"])), params(SessionPath),
     responses((status = 200, body = ChangesView, description = "Path by path, and as a patch"),
         (status = 404, body = ErrorView),
-        (status = 409, body = ErrorView, description = "Its workspace was removed")))]
+        (status = 409, body = ErrorView, description = "Its workspace was removed"),
+        (status = 503, body = ErrorView, description = "Four change sets are being made or sent, or a part does not answer")))]
 pub(crate) async fn changes(
     State(app): State<App>,
     _: Reader,
     Id(id): Id<SessionId>,
-) -> Result<Json<ChangesView>, ApiError> {
-    let changes = app.control.session_changes(&id).await?;
-    let listed = changes.changes.iter().map(serde_json::to_value);
-    Ok(Json(ChangesView {
-        changes: listed
-            .collect::<Result<_, _>>()
-            .map_err(|_| ApiError::internal())?,
-        total: changes.total,
-        diff: changes.diff,
-        not_in_diff: changes.beside,
-        truncated: changes.truncated,
-    }))
+) -> Result<Response, ApiError> {
+    let report = app.control.session_changes(&id).await?;
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
+        (header::CONTENT_LENGTH, HeaderValue::from(report.length())),
+    ];
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(send(report, sender));
+    let pieces = stream::unfold(receiver, |mut receiver| async {
+        let piece = receiver.recv().await?;
+        Some((piece, receiver))
+    });
+    Ok((headers, Body::from_stream(pieces)).into_response())
+}
+
+/// Sends a report piece by piece, for as long as its client takes them: another one may wait for its place.
+async fn send(report: ChangeReport, sender: mpsc::Sender<io::Result<Bytes>>) {
+    let end = Instant::now() + LONGEST;
+    let mut sent = 0;
+    while sent < report.length() {
+        // A file in memory, so nobody waits for a disk.
+        let mut piece = vec![0; PIECE];
+        let read = report.read_at(sent, &mut piece);
+        let is_last = !matches!(read, Ok(1..));
+        sent += *read.as_ref().unwrap_or(&0) as u64;
+        let piece = read.map(|count| {
+            piece.truncate(count);
+            Bytes::from(piece)
+        });
+        let until = end.min(Instant::now() + STALL);
+        match timeout_at(until, sender.send(piece)).await {
+            Ok(Ok(())) if !is_last => {}
+            _ => return,
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use sandbox_model::{Change, ChangeKind, ChangeSet, EntryKind, RelPath, Timestamp};
 
-use crate::layer::{Below, Contents, Descent, Touched, last_touch};
+use crate::layer::{Below, Contents, Descent, LayerError, Touched, last_touch};
 use crate::progress::{Phase, Progress};
 use crate::side::Xattrs;
 use crate::view::{View, ViewError};
@@ -40,6 +40,37 @@ pub enum Renames {
     Split,
 }
 
+/// How much of a change set is collected. What wrote the workspace decides how many paths there are and
+/// how long each is: a path thousands of directories deep is as long as all their names together.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// The most changes that are listed.
+    pub listed: usize,
+    /// The most bytes that they are worth as JSON, roughly, with their extended attributes.
+    pub listed_bytes: usize,
+    /// The most bytes of the paths that are looked at, listed or not.
+    pub walked_bytes: usize,
+}
+
+impl Budget {
+    const NONE: Budget = Budget {
+        listed: usize::MAX,
+        listed_bytes: usize::MAX,
+        walked_bytes: usize::MAX,
+    };
+}
+
+/// As much of a change set as its budget allows.
+#[derive(Debug)]
+pub struct Listing {
+    /// The changes that are listed. Renames are paired among these only.
+    pub set: ChangeSet,
+    /// How many changes were found, listed or not.
+    pub total: usize,
+    /// Whether every path was looked at: if not, there are more than `total`.
+    pub complete: bool,
+}
+
 /// A change, and what else was learned on the way.
 struct Found {
     change: Change,
@@ -56,8 +87,23 @@ pub fn change_set(
     options: &ChangeOptions,
     progress: &mut dyn Progress,
 ) -> Result<ChangeSet, ViewError> {
+    Ok(listing(view, options, &Budget::NONE, progress)?.set)
+}
+
+/// The same within a budget: memory does not grow with the workspace.
+pub fn listing(
+    view: &View<'_>,
+    options: &ChangeOptions,
+    budget: &Budget,
+    progress: &mut dyn Progress,
+) -> Result<Listing, ViewError> {
     progress.begin(Phase::Comparing, None);
-    let mut found = collect(view, options, progress)?;
+    let Collected {
+        mut found,
+        unlisted,
+        complete,
+        ..
+    } = collect(view, options, budget, progress)?;
     if options.renames == Renames::Detect {
         found = rename::pair(view, found)?;
     }
@@ -71,15 +117,82 @@ pub fn change_set(
         changes.push(change);
     }
     progress.finish();
-    Ok(ChangeSet { changes }.select(&options.paths))
+    let set = ChangeSet { changes }.select(&options.paths);
+    Ok(Listing {
+        total: set.changes.len() + unlisted,
+        set,
+        complete,
+    })
+}
+
+/// What was found so far.
+struct Collected {
+    found: Vec<Found>,
+    /// What `found` is worth.
+    listed_bytes: usize,
+    walked_bytes: usize,
+    /// How many changes there was no room for.
+    unlisted: usize,
+    /// Whether every path was looked at.
+    complete: bool,
+}
+
+impl Collected {
+    fn add(&mut self, found: Found, budget: &Budget) {
+        let bytes = self.listed_bytes.saturating_add(found.worth());
+        if self.found.len() >= budget.listed || bytes > budget.listed_bytes {
+            self.unlisted += 1;
+            return;
+        }
+        self.listed_bytes = bytes;
+        self.found.push(found);
+    }
+}
+
+impl Found {
+    /// About how many bytes it takes as JSON, and in memory until then.
+    fn worth(&self) -> usize {
+        /// Both entries, the names of their fields, flags.
+        const FIELDS: usize = 400;
+        let path = |path: &RelPath| escaped_length(path.as_bytes());
+        let contents = match &self.contents {
+            Contents::Own => 0,
+            Contents::Lower(from) => path(from),
+        };
+        let xattrs = self.xattrs.iter();
+        let xattrs: usize = xattrs.map(|(name, value)| name.len() + value.len()).sum();
+        FIELDS + path(&self.change.path) + contents + xattrs
+    }
+}
+
+/// How long a path is in JSON, at most: what is not printable takes five bytes.
+fn escaped_length(bytes: &[u8]) -> usize {
+    let mut length = 0;
+    for chunk in bytes.utf8_chunks() {
+        let plain = |byte: &u8| !byte.is_ascii_control() && !matches!(byte, b'\\' | b'"');
+        let valid = chunk.valid().as_bytes();
+        length += valid
+            .iter()
+            .map(|byte| if plain(byte) { 1 } else { 5 })
+            .sum::<usize>();
+        length += chunk.invalid().len() * 5;
+    }
+    length
 }
 
 fn collect(
     view: &View<'_>,
     options: &ChangeOptions,
+    budget: &Budget,
     progress: &mut dyn Progress,
-) -> Result<Vec<Found>, ViewError> {
-    let mut found = Vec::new();
+) -> Result<Collected, ViewError> {
+    let mut all = Collected {
+        found: Vec::new(),
+        listed_bytes: 0,
+        walked_bytes: 0,
+        unlisted: 0,
+        complete: true,
+    };
     let mut failure = None;
     let mut unseen = view.base.taken_since();
     let walked = view.layer.walk(&mut |touched| {
@@ -88,9 +201,18 @@ fn collect(
             return Ok(Descent::Over);
         }
         progress.advance(1);
+        all.walked_bytes += touched.path.as_bytes().len();
+        if all.walked_bytes > budget.walked_bytes {
+            all.complete = false;
+            // Ends the walk, which nothing else does.
+            let path = RelPath::root();
+            let source = std::io::ErrorKind::Interrupted.into();
+            return Err(LayerError { path, source });
+        }
         if options.since.is_none_or(|since| touched.changed >= since) && failure.is_none() {
             match change(view, touched) {
-                Ok(change) => found.extend(change),
+                Ok(Some(change)) => all.add(change, budget),
+                Ok(None) => {}
                 Err(error) => failure = Some(error),
             }
         }
@@ -100,14 +222,19 @@ fn collect(
             Descent::Into
         })
     });
-    walked.map_err(|error| view.layer_failed(error))?;
     if let Some(error) = failure {
         return Err(error);
     }
-    for path in unseen.iter().filter(|path| is_wanted(path, options)) {
-        found.extend(gone_without_trace(view, path, options.since)?);
+    match walked {
+        Err(_) if !all.complete => return Ok(all),
+        walked => walked.map_err(|error| view.layer_failed(error))?,
     }
-    Ok(found)
+    for path in unseen.iter().filter(|path| is_wanted(path, options)) {
+        if let Some(gone) = gone_without_trace(view, path, options.since)? {
+            all.add(gone, budget);
+        }
+    }
+    Ok(all)
 }
 
 /// What came from the source later stands in a frozen workspace's own layer alone: removing it leaves

@@ -26,6 +26,9 @@ const MATRIX: usize = 10_000;
 /// Of a line, as much as this is one unit.
 const UNIT: usize = 64;
 
+/// The most units of deleted files that are remembered for the next comparison: some forty bytes of memory each.
+const REMEMBERED: usize = 2 << 20;
+
 /// A file's contents as a bag of line hashes, with how many bytes each stands for.
 type Bag = HashMap<u64, u64>;
 
@@ -176,6 +179,7 @@ impl Pairing<'_, '_> {
     fn candidates(&self, deletions: &[usize], creations: &[usize]) -> Vec<(usize, usize, u8)> {
         let all = deletions.len().saturating_mul(creations.len()) <= MATRIX;
         let mut old_bags: HashMap<usize, Option<Bag>> = HashMap::new();
+        let mut remembered = 0;
         let mut candidates = Vec::new();
         for &creation in creations {
             let mut new_bag = None;
@@ -184,9 +188,15 @@ impl Pairing<'_, '_> {
                     && could_be_alike(self.size(*deletion), self.size(creation))
             });
             for deletion in partners.take(MATRIX) {
-                let old = old_bags
-                    .entry(deletion)
-                    .or_insert_with(|| bag(self.view.before(), self.path(deletion)));
+                if remembered > REMEMBERED {
+                    old_bags.clear();
+                    remembered = 0;
+                }
+                let old = old_bags.entry(deletion).or_insert_with(|| {
+                    let bag = bag(self.view.before(), self.path(deletion));
+                    remembered += bag.as_ref().map_or(0, Bag::len);
+                    bag
+                });
                 let new =
                     new_bag.get_or_insert_with(|| bag(self.view.workspace(), self.path(creation)));
                 if let (Some(old), Some(new)) = (old, new)

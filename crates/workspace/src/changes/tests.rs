@@ -10,8 +10,9 @@ use std::path::Path;
 use sandbox_model::OverlayXattr::{Trusted, User};
 use sandbox_model::{ChangeKind, EntryKind, Flag, RelPath};
 
-use super::{ChangeOptions, Renames};
+use super::{Budget, ChangeOptions, Renames, listing};
 use crate::fixture::{Fixture, listed, next_tick, path, write};
+use crate::progress::Silent;
 use crate::tree::Dir;
 
 fn chmod(path: &Path, mode: u32) -> io::Result<()> {
@@ -381,4 +382,44 @@ fn names_of_one_file_are_known_as_such() {
             ]
         );
     }
+}
+
+#[test]
+fn a_budget_bounds_what_is_listed_by_its_bytes() {
+    let fixture = Fixture::overlay(User, sample);
+    let name = "n".repeat(200);
+    fixture.run(|root| {
+        let mut at = Dir::open(root)?;
+        for _ in 0..60 {
+            at = at.make_dir(name.as_bytes())?;
+        }
+        fs::write(root.join("new"), "one\n")
+    });
+    let view = fixture.view();
+    let list = |budget: Budget| {
+        let options = ChangeOptions::default();
+        listing(&view, &options, &budget, &mut Silent).unwrap()
+    };
+    let all = list(Budget::NONE);
+    assert!(all.complete && all.total == 61 && all.set.changes.len() == 61);
+    // One path more is as long as all names above it together.
+    let listed_bytes = 100 << 10;
+    let some = list(Budget {
+        listed_bytes,
+        ..Budget::NONE
+    });
+    let bytes = some
+        .set
+        .changes
+        .iter()
+        .map(|change| change.path.as_bytes().len());
+    assert!(bytes.sum::<usize>() <= listed_bytes);
+    assert!(some.complete && some.total == 61);
+    assert!((10..60).contains(&some.set.changes.len()));
+    let few = list(Budget {
+        listed: 3,
+        walked_bytes: 100 << 10,
+        ..Budget::NONE
+    });
+    assert!(!few.complete && few.total < 61 && few.set.changes.len() == 3);
 }

@@ -44,27 +44,38 @@ pub(super) fn collect(view: &View<'_>, changes: &ChangeSet, missed: &mut Missed)
     left_empty(view, changes, missed)
 }
 
-/// Directories that a patch makes or removes by itself, because of a file in them.
-fn carried_directories(changes: &ChangeSet) -> HashSet<RelPath> {
+/// Directories that a patch makes or removes by itself, because of a file in them, as bytes: each is
+/// a part of a path that is there already, which may be thousands of directories deep.
+fn carried_directories(changes: &ChangeSet) -> HashSet<&[u8]> {
     let mut carried = HashSet::new();
     for change in &changes.changes {
         let known = |entry: &Option<Entry>| entry.as_ref().and_then(GitMode::of).is_some();
         if known(&change.after) && !matches!(change.kind, ChangeKind::Deleted) {
-            carried.extend(above(&change.path));
+            carry(&change.path, &mut carried);
         }
         if known(&change.before) {
-            let gone = match &change.kind {
-                ChangeKind::Renamed { from, .. } => Some(from),
-                ChangeKind::Deleted | ChangeKind::Type => Some(&change.path),
-                _ => None,
-            };
-            carried.extend(gone.into_iter().flat_map(above));
+            match &change.kind {
+                ChangeKind::Renamed { from, .. } => carry(from, &mut carried),
+                ChangeKind::Deleted | ChangeKind::Type => carry(&change.path, &mut carried),
+                _ => {}
+            }
         }
     }
     carried
 }
 
-fn kinds(change: &Change, carried: &HashSet<RelPath>, missed: &mut Missed) {
+/// Adds every directory above `path` but the root. One that is there already came with those above it.
+fn carry<'c>(path: &'c RelPath, carried: &mut HashSet<&'c [u8]>) {
+    let mut at = path.as_bytes();
+    while let Some(cut) = at.iter().rposition(|byte| *byte == b'/') {
+        at = &at[..cut];
+        if !carried.insert(at) {
+            break;
+        }
+    }
+}
+
+fn kinds(change: &Change, carried: &HashSet<&[u8]>, missed: &mut Missed) {
     let was_known = change
         .before
         .as_ref()
@@ -78,12 +89,12 @@ fn kinds(change: &Change, carried: &HashSet<RelPath>, missed: &mut Missed) {
         return;
     }
     if let Some(before) = change.before.filter(|_| !was_known)
-        && !(was_directory(change) && carried.contains(&change.path))
+        && !(was_directory(change) && carried.contains(change.path.as_bytes()))
     {
         missed.add(&change.path, format!("{} deleted", described(&before)));
     }
     if let Some(after) = change.after.filter(|_| !is_known)
-        && !(is_directory(change) && carried.contains(&change.path))
+        && !(is_directory(change) && carried.contains(change.path.as_bytes()))
     {
         missed.add(&change.path, format!("new {}", described(&after)));
     }

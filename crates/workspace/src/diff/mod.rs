@@ -37,6 +37,9 @@ pub enum Colour {
 /// make.
 const TEXT_LIMIT: u64 = 10 << 20;
 
+/// So are those with more lines than this: comparing takes some hundred bytes of memory for each line.
+const LINE_LIMIT: usize = 2 << 20;
+
 /// A unified diff in git's format. What git cannot carry is listed after it on `beside`, a line each.
 pub fn unified(
     view: &View<'_>,
@@ -73,6 +76,8 @@ fn in_applying_order(changes: &ChangeSet) -> impl Iterator<Item = &Change> {
             ChangeKind::Deleted => Some(&change.path),
             _ => None,
         };
+        // Paths may be thousands of directories deep: most workspaces need no look at those above.
+        let gone = gone.filter(|_| !replaced.is_empty());
         gone.is_some_and(|path| above(path).any(|ancestor| replaced.contains(&ancestor)))
     };
     let (first, then): (Vec<_>, Vec<_>) = changes.changes.iter().partition(goes_first);

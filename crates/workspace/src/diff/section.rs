@@ -7,7 +7,7 @@ use sandbox_model::{Change, ChangeKind, Entry, EntryKind, RelPath};
 use super::beside::Missed;
 use super::hunk::{Comparison, Line};
 use super::terminal::{Look, write_line};
-use super::{Colour, TEXT_LIMIT, binary, is_binary, name};
+use super::{Colour, LINE_LIMIT, TEXT_LIMIT, binary, is_binary, name};
 use crate::content;
 use crate::side::Side;
 use crate::view::View;
@@ -87,9 +87,16 @@ fn read_file(side: &dyn Side, path: &RelPath) -> io::Result<Body> {
     let text_sized = file.metadata()?.len() <= TEXT_LIMIT;
     Ok(match content::read_up_to(&file, CARRIED_LIMIT)? {
         None => Body::Huge,
-        Some(contents) if text_sized && !is_binary(&contents) => Body::Text(contents),
+        Some(contents) if text_sized && !is_binary(&contents) && few_lines(&contents) => {
+            Body::Text(contents)
+        }
         Some(contents) => Body::Binary(contents),
     })
+}
+
+fn few_lines(contents: &[u8]) -> bool {
+    let ends = contents.iter().filter(|byte| **byte == b'\n');
+    ends.take(LINE_LIMIT + 1).count() <= LINE_LIMIT
 }
 
 fn naming(path: &RelPath, error: &io::Error) -> io::Error {
@@ -225,10 +232,9 @@ impl Section<'_> {
     }
 
     fn contents_differ(&self) -> bool {
-        let bytes = |version: Option<&Version>| match version {
-            None => Some(Vec::new()),
-            Some(version) => version.body.bytes().map(<[u8]>::to_vec),
-        };
+        fn bytes<'v>(version: Option<&'v Version>) -> Option<&'v [u8]> {
+            version.map_or(Some(&[]), |version| version.body.bytes())
+        }
         let one_side = self.before.is_none() != self.after.is_none();
         match (bytes(self.before), bytes(self.after)) {
             (Some(before), Some(after)) => before != after || one_side,
