@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::event::{Timespec, epoll};
@@ -18,7 +18,7 @@ use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave
 use sandbox_linux::message;
 use serde::{Deserialize, Serialize};
 
-use crate::accounting::{Accounting, unlinked};
+use crate::accounting::{self, Accounting, Glances, unlinked};
 use crate::keeper::Kept;
 use crate::kills::Tally;
 use crate::processes;
@@ -36,11 +36,18 @@ struct Watch {
     keeper: i32,
     layer: PathBuf,
     most: u64,
+    /// How much of what is there already may be, though it is more; all of it where that is not known.
+    allowed: Option<u64>,
     /// A file whose text changes when something in the sandbox runs; none where it must be assumed to.
     clock: Option<PathBuf>,
 }
 
 const LONGEST: usize = 16 << 10;
+
+/// How much disk space the tree at `place` takes, as it is counted against a limit.
+pub fn space(place: &Path) -> io::Result<u64> {
+    accounting::space::space(place, u64::MAX)
+}
 
 impl Accountant {
     /// Starts it. Must be called while the process has a single thread.
@@ -66,12 +73,19 @@ impl Accountant {
     }
 
     /// Watches that `layer`, where what is written in `kept` goes, does not grow beyond `most` bytes, for
-    /// as long as the keeper lives.
-    pub fn watch(&self, kept: &Kept, layer: PathBuf, most: u64) -> io::Result<()> {
+    /// as long as the keeper lives. `allowed` bytes may be there even if they are more: what it was made with.
+    pub fn watch(
+        &self,
+        kept: &Kept,
+        layer: PathBuf,
+        most: u64,
+        allowed: Option<u64>,
+    ) -> io::Result<()> {
         let watch = Watch {
             keeper: kept.pid(),
             layer,
             most,
+            allowed,
             clock: kept.group().and_then(|group| group.clock()),
         };
         let text = serde_json::to_vec(&watch)?;
@@ -96,6 +110,7 @@ struct Books {
     epoll: OwnedFd,
     accounts: BTreeMap<u64, Account>,
     next: u64,
+    glances: Glances,
 }
 
 /// One sandbox.
@@ -104,8 +119,6 @@ struct Account {
     pidfd: OwnedFd,
     tally: Option<Tally>,
     accounting: Accounting,
-    /// How much there was.
-    last: u64,
     clock: Option<PathBuf>,
     /// What the clock said before that was looked at.
     time: Option<Vec<u8>>,
@@ -126,6 +139,7 @@ impl Books {
             epoll,
             accounts: BTreeMap::new(),
             next: 0,
+            glances: Glances::default(),
         })
     }
 
@@ -150,8 +164,9 @@ impl Books {
             }
             let now = Instant::now();
             for account in self.accounts.values_mut() {
-                if account.accounting.next() <= now {
-                    account.check();
+                if account.accounting.next() <= now && account.accounting.is_due(&mut self.glances)
+                {
+                    account.check(&mut self.glances);
                 }
             }
         }
@@ -194,24 +209,33 @@ impl Books {
 
 impl Account {
     fn new(watch: Watch, pidfd: OwnedFd, tally: Option<Tally>) -> Account {
+        let accounting = Accounting::beyond(vec![watch.layer], watch.most, watch.allowed);
+        let most = accounting.most();
+        if let Some(tally) = &tally {
+            // One that was ended for it, and started again, is as full as before.
+            tally.set_full(accounting.last() > most.saturating_add(most / 8));
+        }
         Account {
             keeper: watch.keeper,
             pidfd,
             tally,
-            accounting: Accounting::new(vec![watch.layer], watch.most),
-            last: 0,
+            accounting,
             clock: watch.clock,
             time: None,
             skipped: 0,
         }
     }
 
-    fn check(&mut self) {
+    fn check(&mut self, glances: &mut Glances) {
         let clock = self.clock.as_ref();
         let time = clock.and_then(|clock| std::fs::read(clock).ok());
         if time.is_some() && time == self.time {
             self.skipped += 1;
-            return self.accounting.skip(self.last, self.skipped);
+            if self.accounting.last() > self.accounting.most() {
+                // Whoever removes files wants to go on at once.
+                self.skipped = 1;
+            }
+            return self.accounting.skip(glances, self.skipped);
         }
         self.skipped = 0;
         let (keeper, group) = (self.keeper, clock.and_then(|clock| clock.parent()));
@@ -222,18 +246,22 @@ impl Account {
                 .map(|stat| stat.pid)
                 .collect(),
         };
+        let last = self.accounting.last();
         let used = self
             .accounting
-            .look(|| unlinked::space(inside().into_iter()));
+            .look(glances, || unlinked::space(inside().into_iter()));
         self.time = time;
         let most = self.accounting.most();
         // Who is over the limit may run to free space. But every one that is caught growing has grown a
         // little, and many of them a lot: from some point on nothing runs at all.
-        let grows = used > self.last;
-        if used > most && (grows || used > most.saturating_add(most / 8)) {
+        let grows = used > last;
+        let is_full = used > most.saturating_add(most / 8);
+        if let Some(tally) = &self.tally {
+            tally.set_full(is_full);
+        }
+        if used > most && (grows || is_full) {
             self.end_all();
         }
-        self.last = used;
     }
 
     /// Kills every inner sandbox by its init, and with it everything inside.

@@ -97,7 +97,7 @@ pub struct Keeper {
     is_apart: bool,
     /// Where inner sandboxes are held to a limit that the keeper is not.
     entrance: Rc<Entrance>,
-    tally: Option<Tally>,
+    tally: Option<Rc<Tally>>,
     /// There are no namespaces.
     bare: Option<Bare>,
 }
@@ -106,6 +106,8 @@ pub struct Keeper {
 #[derive(Debug)]
 pub struct Ready {
     inner: Inner,
+    /// Whether the disk is full is said here.
+    tally: Option<Rc<Tally>>,
 }
 
 /// One that was told what to run. It ends with this value, at the latest.
@@ -221,7 +223,7 @@ pub fn keep_on(
             return i32::from(control::send_failed(&theirs, &failed).is_err());
         }
         let mut keeper = Keeper::new(policy, &task, network, entrance);
-        keeper.tally = tally;
+        keeper.tally = tally.map(Rc::new);
         init::keep(&task, theirs, move || {
             let _lock = lock;
             body(keeper, passed)
@@ -436,7 +438,7 @@ impl Keeper {
     pub fn kills(&self) -> Kills {
         Kills {
             memory: self.entrance.killed_for_memory(),
-            disk: self.tally.as_ref().map_or(0, Tally::count),
+            disk: self.tally.as_ref().map_or(0, |tally| tally.count()),
         }
     }
 
@@ -468,7 +470,8 @@ impl Keeper {
             entrance: self.entrance.clone(),
             orphanage: None,
         };
-        Ok(Ready { inner })
+        let tally = self.tally.clone();
+        Ok(Ready { inner, tally })
     }
 
     /// What became of `inner`. Waits until there is something to tell: see [`Inner::control`].
@@ -540,6 +543,13 @@ impl Ready {
             let no_room = [Errno::MSGSIZE, Errno::NOBUFS, Errno::NOMEM];
             Errno::from_io_error(error).is_some_and(|error| no_room.contains(&error))
         };
+        if let Some(tally) = self.tally.filter(|tally| stays_full(tally)) {
+            // As if it had been killed as soon as it started: it could write for as long as that takes.
+            tally.add();
+            self.inner.init.kill();
+            self.inner.command = order.command.clone();
+            return Ok(self.inner);
+        }
         match message::send(&self.inner.control, word, streams) {
             Err(error) if has_no_room(&error) => Err(launch::exec_error_of(&order.command, error)),
             // One that has ended does not hear it; it has said why.
@@ -554,6 +564,20 @@ impl Ready {
     pub fn is_alive(&self) -> bool {
         !message::waiting(&self.inner.control)
     }
+}
+
+/// How long something that is to be started waits for a full disk to be counted anew, and how often it asks:
+/// its files may just have been removed.
+const RECOUNT: (Duration, u32) = (Duration::from_millis(10), 20);
+
+fn stays_full(tally: &Tally) -> bool {
+    let (pause, times) = RECOUNT;
+    (0..times).all(|_| {
+        tally.is_full() && {
+            std::thread::sleep(pause);
+            true
+        }
+    })
 }
 
 fn encoded(order: &Order) -> Result<Vec<u8>, LaunchError> {

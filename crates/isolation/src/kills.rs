@@ -18,9 +18,12 @@ pub struct Kills {
     pub disk: u64,
 }
 
-/// A number that one process raises and others read.
+/// A number that one process raises and others read, and whether the disk is full beyond all measure.
 #[derive(Debug)]
 pub(crate) struct Tally(OwnedFd);
+
+/// Where it is said that the disk is full.
+const FULL: u64 = 8;
 
 impl Tally {
     pub(crate) fn new() -> io::Result<Tally> {
@@ -44,7 +47,18 @@ impl Tally {
         }
     }
 
-    /// Raises it. For one process alone.
+    /// Is there so much more than there may be that nothing is to be started?
+    pub(crate) fn is_full(&self) -> bool {
+        let mut byte = [0];
+        matches!(rustix::io::pread(&self.0, &mut byte, FULL), Ok(1)) && byte == [1]
+    }
+
+    /// Says whether there is.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        let _ = rustix::io::pwrite(&self.0, &[u8::from(is_full)], FULL);
+    }
+
+    /// Raises it. What two processes count at the same moment may count once.
     pub(crate) fn add(&self) {
         let next = self.count() + 1;
         // A file in memory takes eight bytes, or the machine has none left for anything.
@@ -70,5 +84,10 @@ mod tests {
         tally.add();
         tally.add();
         assert_eq!(other.count(), 2);
+        assert!(!other.is_full());
+        for is_full in [true, false] {
+            tally.set_full(is_full);
+            assert_eq!((other.is_full(), other.count()), (is_full, 2));
+        }
     }
 }

@@ -326,9 +326,14 @@ impl Enforcer {
         self.accounting.as_ref().map(Accounting::next)
     }
 
-    /// Looks at the size: the bytes used, if they are too many.
+    /// Looks at the size, if it is time: the bytes used, if they are too many.
     pub(crate) fn over_size(&mut self) -> Option<u64> {
         self.accounting.as_mut().and_then(Accounting::check)
+    }
+
+    /// The same at the end of a run.
+    pub(crate) fn over_size_now(&mut self) -> Option<u64> {
+        self.accounting.as_mut().and_then(Accounting::check_now)
     }
 
     pub(crate) fn group(&self) -> Option<&Group> {

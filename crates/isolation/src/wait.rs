@@ -169,7 +169,7 @@ impl Run {
         // Ctrl-C reached us as well as the command; unblocked, it would end us before our caller has
         // recorded anything.
         while signals.next()?.is_some() {}
-        let over_size = over_size.or_else(|| self.enforcer.over_size());
+        let over_size = over_size.or_else(|| self.enforcer.over_size_now());
         let out_of_memory = self.enforcer.out_of_memory();
         let refused = self.gate.take().map(Gate::close).unwrap_or_default();
         Ok(Ended {

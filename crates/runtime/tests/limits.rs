@@ -3,6 +3,7 @@
 
 mod server;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -375,6 +376,61 @@ fn what_fills_the_disk_is_killed_and_may_be_removed() {
         }
         answers(&line).await;
         printed(&line, "head -c 8M /dev/zero > fits; sleep 1").await;
+    });
+}
+
+/// The bytes and the entries in the workspace of session `a`.
+fn in_workspace(state: &Path) -> (u64, usize) {
+    let sandbox = state.join("sandboxes").join(id('a').as_str());
+    let found = std::fs::read_dir(sandbox.join("upper")).unwrap();
+    let sizes: Vec<u64> = found
+        .map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512)
+        .collect();
+    (sizes.iter().sum(), sizes.len())
+}
+
+#[test]
+fn empty_files_and_directories_reach_the_disk_limit() {
+    served(async |state, local, _| {
+        let small = with('a', |resources| resources.disk = Quantity(16 << 20));
+        let line = local.raise(small).await.unwrap().line;
+        // As many as fit at once, and then slowly, so that nobody who counts can be too late.
+        let code = "import os, time
+for number in range(100_000):
+    (os.mkdir if number % 2 else os.mknod)(str(number))
+    if number > 4000:
+        time.sleep(0.002)";
+        let outcome = line.execute(request(Language::Python, code), || {}).await;
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        // Each counts for four kibibytes.
+        let (_, entries) = in_workspace(state);
+        assert!((4_000..10_000).contains(&entries), "{entries}");
+    });
+}
+
+#[test]
+fn executions_cannot_fill_a_full_disk_bit_by_bit() {
+    served(async |state, local, _| {
+        let small = || with('a', |resources| resources.disk = Quantity(32 << 20));
+        let mut line = local.raise(small()).await.unwrap().line;
+        let code = "for i in $(seq 100); do head -c 8M /dev/zero > $i; done; sleep 1000";
+        assert_eq!(shell(&line, code).await.ending, Ending::Crashed);
+        let (full, _) = in_workspace(state);
+        for number in 0..20 {
+            let more = format!("head -c 16M /dev/zero > more-{number}");
+            shell(&line, &more).await;
+            // One that is started again is as full as it was.
+            if number % 4 == 3 {
+                local.end(&id('a')).await.unwrap();
+                line = local.raise(small()).await.unwrap().line;
+            }
+        }
+        let grown = in_workspace(state).0.saturating_sub(full);
+        assert!(grown <= 64 << 20, "{} MiB more", grown >> 20);
+        let outcome = shell(&line, "true").await;
+        let why = outcome.error.clone().unwrap_or_default();
+        assert!(why.contains("disk is full"), "{outcome:?}");
     });
 }
 

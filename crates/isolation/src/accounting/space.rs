@@ -22,8 +22,9 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// What even an empty file counts for: of inodes a filesystem has a number, too.
-const LEAST: u64 = 1 << 10;
+/// What every file and directory counts for at least, be it empty: filesystems have a number of inodes, too, each takes
+/// some of the kernel's memory, and to count many takes long. It is what a small file takes on most disks.
+pub(super) const LEAST: u64 = 4 << 10;
 
 /// The most directories that are held open at once.
 const HELD: usize = 400;
@@ -41,20 +42,23 @@ struct Open {
 }
 
 /// Disk space of the tree at `place`, hard links counted once. What is not there, or vanishes
-/// meanwhile, counts for nothing.
-pub(super) fn space(place: &Path) -> io::Result<u64> {
+/// meanwhile, counts for nothing. Beyond `enough` nothing more is counted: what is too much must not take
+/// ever longer to be found so.
+pub(crate) fn space(place: &Path, enough: u64) -> io::Result<u64> {
     let top = match rustix::fs::openat(CWD, place, DIRECTORY, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(0),
         top => top?,
     };
     let mut count = Count::default();
-    count.look_into(top)?;
-    while let Some(Waiting { above, name }) = count.waiting.pop() {
+    count.look_into(top, enough)?;
+    while count.total <= enough
+        && let Some(Waiting { above, name }) = count.waiting.pop()
+    {
         let opened = open(&above.fd, &name, DIRECTORY);
         drop(above);
         match opened {
             Err(error) if is_gone(&error) => {}
-            opened => count.look_into(opened?)?,
+            opened => count.look_into(opened?, enough)?,
         }
     }
     Ok(count.total)
@@ -71,7 +75,7 @@ struct Count {
 }
 
 impl Count {
-    fn look_into(&mut self, fd: OwnedFd) -> io::Result<()> {
+    fn look_into(&mut self, fd: OwnedFd, enough: u64) -> io::Result<()> {
         if Rc::strong_count(&self.open) > HELD {
             return Err(io::Error::other("its directories are nested too deep"));
         }
@@ -96,6 +100,9 @@ impl Count {
                 && !self.seen.insert((found.st_dev, found.st_ino));
             if !again {
                 self.total += (found.st_blocks as u64 * 512).max(LEAST);
+                if self.total > enough {
+                    return Ok(());
+                }
             }
             if is_directory {
                 let above = directory.clone();
@@ -142,14 +149,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a");
         fs::write(&file, vec![1; 1 << 20]).unwrap();
-        let once = space(directory.path()).unwrap();
+        let once = space(directory.path(), u64::MAX).unwrap();
         assert!((1 << 20..2 << 20).contains(&once), "{once}");
         fs::hard_link(&file, directory.path().join("b")).unwrap();
         fs::File::create(directory.path().join("sparse"))
             .unwrap()
             .set_len(1 << 40)
             .unwrap();
-        assert!(space(directory.path()).unwrap() < 2 << 20);
+        assert!(space(directory.path(), u64::MAX).unwrap() < 2 << 20);
     }
 
     #[test]
@@ -158,7 +165,16 @@ mod tests {
         for number in 0..100 {
             fs::write(directory.path().join(number.to_string()), "").unwrap();
         }
-        assert!(space(directory.path()).unwrap() >= 100 * LEAST);
+        assert!(space(directory.path(), u64::MAX).unwrap() >= 100 * LEAST);
+    }
+
+    #[test]
+    fn counting_ends_where_there_is_enough() {
+        let directory = tempfile::tempdir().unwrap();
+        for number in 0..100 {
+            fs::create_dir(directory.path().join(number.to_string())).unwrap();
+        }
+        assert_eq!(space(directory.path(), 5 * LEAST).unwrap(), 6 * LEAST);
     }
 
     #[test]
@@ -173,7 +189,7 @@ mod tests {
         let flags = OFlags::CREATE | OFlags::WRONLY;
         let file = rustix::fs::openat(&at, "large", flags, Mode::RUSR).unwrap();
         rustix::io::write(&file, &vec![1; 1 << 20]).unwrap();
-        assert!(space(top.path()).unwrap() > 1 << 20);
+        assert!(space(top.path(), u64::MAX).unwrap() > 1 << 20);
     }
 
     #[test]
@@ -187,7 +203,7 @@ mod tests {
             }
             at = rustix::fs::openat(&at, "down", DIRECTORY, Mode::empty()).unwrap();
         }
-        assert!(space(top.path()).is_err());
+        assert!(space(top.path(), u64::MAX).is_err());
     }
 
     #[test]
@@ -202,7 +218,7 @@ mod tests {
         mode(&shut, 0o000).unwrap();
         // Its names can be read, what they are cannot.
         mode(&blind, 0o400).unwrap();
-        assert!(space(top.path()).unwrap() > 2 << 20);
+        assert!(space(top.path(), u64::MAX).unwrap() > 2 << 20);
         assert_eq!(fs::metadata(&shut).unwrap().permissions().mode() & 0o777, 0);
     }
 

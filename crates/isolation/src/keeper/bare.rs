@@ -234,7 +234,7 @@ impl Bare {
                 inits: self.inits.clone(),
             }),
         };
-        Ok(Ready { inner })
+        Ok(Ready { inner, tally: None })
     }
 }
 

@@ -10,7 +10,6 @@ use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, Terms, keep_on};
 use sandbox_isolation::limits::{Bounds, Ground};
 use sandbox_isolation::{Identity, Policy, Root as Filesystem, Terminal};
 use sandbox_linux::identity::Ids;
-use sandbox_model::WorkspaceMount;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use sandbox_workspace::{Sandbox, base};
 
@@ -36,6 +35,8 @@ pub(super) struct Raised {
     pub(super) walls: Walls,
     /// Where what is written in its workspace goes.
     pub(super) layer: PathBuf,
+    /// How much of what was there at first may be, though it is more than its limit of disk.
+    pub(super) allowed: Option<u64>,
 }
 
 /// Raises the session that `spec` describes, in `root`, with its control group on `ground` and as many
@@ -80,6 +81,7 @@ pub(super) fn raise(
         limits_enforced,
         walls: walls(&reach),
         layer: policy.layer,
+        allowed: workspaces::copied(&sandbox),
     })
 }
 
@@ -122,10 +124,7 @@ fn system(root: &Path, image: &Image) -> Result<Filesystem, Refusal> {
 
 fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach, system: Filesystem) -> Policy {
     let workspace = sandbox.mount();
-    let layer = match &workspace {
-        WorkspaceMount::Overlay { upper, .. } => upper.clone(),
-        WorkspaceMount::Bind { dir } => dir.clone(),
-    };
+    let layer = workspaces::layer_of(sandbox);
     Policy {
         name: sandbox.name().clone(),
         workspace,

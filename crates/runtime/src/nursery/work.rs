@@ -55,6 +55,8 @@ struct Session {
     /// Where what is written goes, and how much may be there.
     layer: PathBuf,
     disk: u64,
+    /// How much of what was there at first may be, though it is more.
+    allowed: Option<u64>,
     /// Somebody wants it frozen.
     frozen: bool,
     /// So many errands need it still.
@@ -257,6 +259,7 @@ impl At {
             limits_enforced,
             walls,
             layer,
+            allowed,
         } = raise::raise(&self.root, &self.ground, self.usual, spec, line)?;
         let key = self.number();
         let session = Session {
@@ -264,6 +267,7 @@ impl At {
             kept,
             layer,
             disk: spec.resources.disk.0,
+            allowed,
             frozen: false,
             held: 0,
         };
@@ -474,6 +478,6 @@ impl Session {
     }
 
     fn account(&self, accountant: &Accountant) -> io::Result<()> {
-        accountant.watch(&self.kept, self.layer.clone(), self.disk)
+        accountant.watch(&self.kept, self.layer.clone(), self.disk, self.allowed)
     }
 }

@@ -1,13 +1,13 @@
 //! The workspaces of sessions: made, copied, looked at, removed.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit};
-use sandbox_isolation::Runs;
+use sandbox_isolation::{Runs, accountant};
 use sandbox_model::id::SessionId;
-use sandbox_model::{BackendChoice, Class, Failure, SandboxName};
+use sandbox_model::{BackendChoice, BackendKind, Class, Failure, SandboxName, WorkspaceMount};
 use sandbox_workspace::changes::{self, Budget, ChangeOptions};
 use sandbox_workspace::checkpoint::{self, CheckpointError};
 use sandbox_workspace::diff::{self, Colour};
@@ -27,6 +27,9 @@ const EMPTY: &str = "empty";
 
 /// The directory of all workspaces, each called as its session.
 pub(crate) const SANDBOXES: &str = "sandboxes";
+
+/// Beside a workspace that is a full copy: how many bytes that was.
+const COPIED: &str = "copied";
 
 /// The longest diff that is reported, in bytes of JSON. A workspace may hold gigabytes, and its diff more.
 const LONGEST_DIFF: usize = 8 << 20;
@@ -67,7 +70,32 @@ pub(super) fn of(root: &Path, spec: &SessionSpec) -> Result<Sandbox, Refusal> {
         backend: BackendChoice::Auto,
         settings: sandbox_model::Settings::default(),
     };
-    sandboxes.create(&request, &mut Silent).map_err(refusal)
+    let sandbox = sandboxes.create(&request, &mut Silent).map_err(refusal)?;
+    if sandbox.meta.backend == BackendKind::Copy {
+        let bytes = accountant::space(&layer_of(&sandbox))?;
+        std::fs::write(sandbox.dir.join(COPIED), bytes.to_string())?;
+    }
+    Ok(sandbox)
+}
+
+/// How much of its disk space a workspace was made with: nothing, unless it is a full copy. Not known of a copy
+/// that an older server made.
+pub(super) fn copied(sandbox: &Sandbox) -> Option<u64> {
+    match sandbox.meta.backend {
+        BackendKind::Copy => {
+            let text = std::fs::read_to_string(sandbox.dir.join(COPIED)).ok()?;
+            text.trim().parse().ok()
+        }
+        BackendKind::Overlay | BackendKind::Btrfs => Some(0),
+    }
+}
+
+/// Where what is written in a workspace goes.
+pub(super) fn layer_of(sandbox: &Sandbox) -> PathBuf {
+    match sandbox.mount() {
+        WorkspaceMount::Overlay { upper, .. } => upper,
+        WorkspaceMount::Bind { dir } => dir,
+    }
 }
 
 /// Removes a session's workspace; it is no error when there is none.
@@ -96,7 +124,12 @@ pub(super) fn fork(
         }
     };
     match copied {
-        Ok(_) => Ok(()),
+        Ok(fork) => {
+            if let Some(bytes) = self::copied(&sandbox).filter(|bytes| *bytes > 0) {
+                std::fs::write(fork.dir.join(COPIED), bytes.to_string())?;
+            }
+            Ok(())
+        }
         Err(CheckpointError::Root(RootError::Exists(_))) => {
             Err(Refusal::conflict(&format!("{to} has a workspace already")))
         }
