@@ -16,6 +16,7 @@ use sandbox_linux::identity::Ids;
 use sandbox_linux::message;
 use sandbox_model::runtime::Walls;
 use sandbox_model::{Class, Failure, SandboxName, WorkspaceMount};
+use sandbox_runtime::descriptors;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -93,6 +94,8 @@ enum Trial {
 pub(crate) fn raise(arguments: &Arguments, state: &State) -> Result<Raised, RaiseError> {
     let (line, theirs) = link::pair().map_err(RaiseError::Start)?;
     let (trial, their_trial) = message::pair().map_err(RaiseError::Start)?;
+    // The executor must be allowed more descriptors than its code.
+    descriptors::allow_all();
     let settings = settings(&inside(state));
     let body = |keeper, passed: Vec<OwnedFd>| match attend(keeper, passed, settings) {
         Ok(()) => 0,

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::{Rlimit, Signal};
 use sandbox_linux::landlock::{Domain, Grant};
 use sandbox_linux::seccomp::{self, Instruction};
 use sandbox_linux::signal::{self, Mask};
 use sandbox_linux::{capabilities, exec, message, terminal};
 
 use crate::control;
+use crate::limits::OwnLimit;
 use crate::order::{self, Order};
 use crate::step::{Failed, Step};
 
@@ -36,7 +37,7 @@ pub struct Prepared {
     /// The file mode mask before the launch.
     pub umask: Mode,
     /// Limits that the process puts on itself.
-    pub limits: Vec<(Resource, u64)>,
+    pub limits: Vec<OwnLimit>,
     /// Whose turn it is when memory runs out.
     pub turn: Turn,
 }
@@ -232,15 +233,15 @@ fn enter_directory<'d>(directories: impl Iterator<Item = &'d PathBuf>) -> io::Re
     outcome
 }
 
-fn limit(limits: &[(Resource, u64)]) -> io::Result<()> {
-    for (resource, most) in limits {
-        let before = rustix::process::getrlimit(*resource);
-        let most = before.maximum.map_or(*most, |before| before.min(*most));
-        let limit = Rlimit {
-            current: Some(most),
-            maximum: Some(most),
+fn limit(limits: &[OwnLimit]) -> io::Result<()> {
+    for limit in limits {
+        let before = rustix::process::getrlimit(limit.resource);
+        let hard = before.maximum.map_or(limit.hard, |it| it.min(limit.hard));
+        let limits = Rlimit {
+            current: Some(limit.soft.min(hard)),
+            maximum: Some(hard),
         };
-        rustix::process::setrlimit(*resource, limit)?;
+        rustix::process::setrlimit(limit.resource, limits)?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ use crate::facts;
 use crate::init::{self, Listeners, Task};
 use crate::kills::Tally;
 use crate::launch::{self, Blocked, Status, namespaces, records, step};
-use crate::limits::{Bounds, Enforcer};
+use crate::limits::{self, Bounds, Enforcer};
 use crate::network::{Doors, Gatehouse, Others};
 use crate::order::Order;
 use crate::pause;
@@ -153,8 +153,10 @@ pub fn keep(
     passed: Vec<OwnedFd>,
     body: impl FnOnce(Keeper, Vec<OwnedFd>) -> i32,
 ) -> Result<Kept, LaunchError> {
+    let mut enforcer = Enforcer::prepare(policy)?;
+    enforcer.add_own(limits::of_code());
     let bounds = Bounds {
-        enforcer: Enforcer::prepare(policy)?,
+        enforcer,
         entrance: Entrance::default(),
         tally: None,
         enforced: LimitsEnforced::default(),
@@ -539,9 +541,10 @@ impl Ready {
         word: &[u8],
         streams: &[BorrowedFd<'_>],
     ) -> Result<Inner, LaunchError> {
-        let has_no_room = |error: &io::Error| {
-            let no_room = [Errno::MSGSIZE, Errno::NOBUFS, Errno::NOMEM];
-            Errno::from_io_error(error).is_some_and(|error| no_room.contains(&error))
+        // One that has ended does not hear it; it has said why.
+        let has_ended = |error: &io::Error| {
+            let ended = [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN];
+            Errno::from_io_error(error).is_some_and(|error| ended.contains(&error))
         };
         if let Some(tally) = self.tally.filter(|tally| stays_full(tally)) {
             // As if it had been killed as soon as it started: it could write for as long as that takes.
@@ -551,8 +554,8 @@ impl Ready {
             return Ok(self.inner);
         }
         match message::send(&self.inner.control, word, streams) {
-            Err(error) if has_no_room(&error) => Err(launch::exec_error_of(&order.command, error)),
-            // One that has ended does not hear it; it has said why.
+            // It would wait for its command for ever.
+            Err(error) if !has_ended(&error) => Err(launch::exec_error_of(&order.command, error)),
             _ => {
                 self.inner.command = order.command.clone();
                 Ok(self.inner)

@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::process::Resource;
+use rustix::process::{Resource, getrlimit};
 use sandbox_linux::cgroup::{self, Entrance, Limit, Version, Way};
 use sandbox_model::Limits;
 use sandbox_model::runtime::LimitsEnforced;
@@ -151,7 +151,60 @@ pub struct Bounds {
 
 /// What handles crashed processes on the host, often as root, is none of a sandbox's business. It is
 /// called in spite of a limit of nothing; one byte is what the kernel takes for no.
-const NO_CORE: (Resource, u64) = (Resource::Core, 1);
+const NO_CORE: OwnLimit = OwnLimit::both(Resource::Core, 1);
+
+/// A limit that the command's process puts on itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnLimit {
+    /// Of what.
+    pub resource: Resource,
+    /// What it has at first.
+    pub soft: u64,
+    /// What it can have at most.
+    pub hard: u64,
+}
+
+impl OwnLimit {
+    const fn both(resource: Resource, most: u64) -> OwnLimit {
+        OwnLimit {
+            resource,
+            soft: most,
+            hard: most,
+        }
+    }
+}
+
+/// How many descriptors a process of code may have at most, and how many it has at first.
+const DESCRIPTORS: u64 = 4096;
+const USUAL_DESCRIPTORS: u64 = 1024;
+
+/// Signals and timers, bytes of message queues, and bytes of memory that cannot be swapped out.
+const SIGNALS: u64 = 4096;
+const QUEUES: u64 = 200 << 10;
+const LOCKED: u64 = 8 << 20;
+
+/// What the kernel counts for a user or a user namespace as a whole, and code shares with its executor. A
+/// process may go on as long as the sum is below its own limit; so code has limits far below those of the
+/// executor, which does not notice when code has used them up. The one of descriptors counts for those that are
+/// in flight over Unix sockets.
+pub(crate) fn of_code() -> Vec<OwnLimit> {
+    // A namespace has as much as whoever made it, and namespaces of one user share that.
+    let part = |all: Option<u64>, most: u64| all.map_or(most, |all| (all / 4).min(most));
+    let descriptors = part(getrlimit(Resource::Nofile).maximum, DESCRIPTORS);
+    let others = [
+        (Resource::Sigpending, SIGNALS),
+        (Resource::Msgqueue, QUEUES),
+        (Resource::Memlock, LOCKED),
+    ];
+    let others = others
+        .map(|(resource, most)| OwnLimit::both(resource, part(getrlimit(resource).current, most)));
+    let descriptors = OwnLimit {
+        resource: Resource::Nofile,
+        soft: descriptors.min(USUAL_DESCRIPTORS),
+        hard: descriptors,
+    };
+    [descriptors].into_iter().chain(others).collect()
+}
 
 /// Memory for the keeper itself. Who is bound by the limit cannot have it.
 const KEEPERS_OWN: u64 = 64 << 20;
@@ -178,11 +231,12 @@ impl Bounds {
             held.extend(holds.is_ok().then_some(limit));
         }
         let mut own = vec![NO_CORE];
+        own.extend(of_code());
         let counted = limits.pids.filter(|most| {
             let most = Limit::Pids(*most);
             !held.contains(&most) && by_rlimit(most)
         });
-        own.extend(counted.map(|most| (Resource::Nproc, u64::from(most))));
+        own.extend(counted.map(|most| OwnLimit::both(Resource::Nproc, u64::from(most))));
         own.extend(limits.size.map(|size| file_size(size.0)));
         let enforcer = Enforcer {
             group,
@@ -214,8 +268,8 @@ fn enforced(held: &[Limit], counted: Option<u32>) -> LimitsEnforced {
 
 /// No single file may be larger than everything together; the little more lets the look that follows
 /// see which limit it was.
-fn file_size(most: u64) -> (Resource, u64) {
-    (Resource::Fsize, most.saturating_add(1 << 20))
+fn file_size(most: u64) -> OwnLimit {
+    OwnLimit::both(Resource::Fsize, most.saturating_add(1 << 20))
 }
 
 /// What holds the limits of one run.
@@ -223,7 +277,7 @@ fn file_size(most: u64) -> (Resource, u64) {
 pub(crate) struct Enforcer {
     group: Option<Group>,
     grouped: Vec<Limit>,
-    own: Vec<(Resource, u64)>,
+    own: Vec<OwnLimit>,
     accounting: Option<Accounting>,
 }
 
@@ -269,7 +323,8 @@ impl Enforcer {
             && by_rlimit(limit)
         {
             // The init is counted too.
-            self.own.push((Resource::Nproc, u64::from(most) + 1));
+            self.own
+                .push(OwnLimit::both(Resource::Nproc, u64::from(most) + 1));
             let rest: Vec<Limit> = all
                 .iter()
                 .filter(|other| **other != limit)
@@ -317,8 +372,13 @@ impl Enforcer {
     }
 
     /// What the command's process puts on itself.
-    pub(crate) fn own(&self) -> Vec<(Resource, u64)> {
+    pub(crate) fn own(&self) -> Vec<OwnLimit> {
         self.own.clone()
+    }
+
+    /// Adds to what the command's process puts on itself.
+    pub(crate) fn add_own(&mut self, limits: Vec<OwnLimit>) {
+        self.own.extend(limits);
     }
 
     /// When to look at the size next.

@@ -1,14 +1,12 @@
 //! How many descriptors a process may have.
 //!
 //! Whoever hosts sessions has some for each of them, and is usually allowed a thousand until it asks for
-//! more. Code in a session is allowed what was usual before: there are programs that look at every
-//! descriptor they may have.
+//! more. An executor keeps that. Code in a session is allowed far fewer (`sandbox_isolation::limits`).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Allows this process, and what it starts from now on, as many descriptors as it may be allowed. Returns
-/// what was allowed before.
-pub fn allow_all() -> Rlimit {
+/// Allows this process, and what it starts from now on, as many descriptors as it may be allowed.
+pub fn allow_all() {
     let usual = getrlimit(Resource::Nofile);
     let all = Rlimit {
         current: usual.maximum,
@@ -16,16 +14,10 @@ pub fn allow_all() -> Rlimit {
     };
     // Where this is refused, there are fewer sessions at a time, and each that does not fit says why.
     let _ = setrlimit(Resource::Nofile, all);
-    usual
 }
 
 /// How many this process may have now.
 pub fn allowed() -> u64 {
     let allowed = getrlimit(Resource::Nofile).current;
     allowed.unwrap_or(u64::MAX)
-}
-
-/// Allows this process, and what it starts from now on, what was allowed before.
-pub(crate) fn allow(usual: Rlimit) -> std::io::Result<()> {
-    Ok(setrlimit(Resource::Nofile, usual)?)
 }

@@ -20,7 +20,9 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::line::Line;
-use crate::nursery::{self, Done, Notice, Nursery, Order, Refusal, RefusalKind, SANDBOXES, What};
+use crate::nursery::{
+    self, Done, LONGEST_NOTICE, Notice, Nursery, Order, Refusal, RefusalKind, SANDBOXES, What,
+};
 use crate::promotion::{Promote, Promotion};
 use crate::room::{self, Room};
 use crate::runtime::{Asked, ChangeReport, Raised, Runtime, RuntimeError, Usage};
@@ -35,6 +37,9 @@ const MOST_REPORTS: usize = 4;
 
 /// How long the next one waits for its turn.
 const REPORT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait before something is tried again that the machine had no room for.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// A session that ended without being asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,12 +72,28 @@ struct Shared {
 type Answered = (Result<Done, Refusal>, Option<OwnedFd>);
 
 /// Who waits for which order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Askers {
     next: u64,
+    /// Which supervisor there is.
+    supervisor: u64,
+    /// It ended, and another one is not there yet.
+    is_down: bool,
     waiting: BTreeMap<u64, oneshot::Sender<Answered>>,
     /// Nobody listens any more to what the nursery says.
     is_over: bool,
+}
+
+impl Default for Askers {
+    fn default() -> Askers {
+        Askers {
+            next: 0,
+            supervisor: 1,
+            is_down: false,
+            waiting: BTreeMap::new(),
+            is_over: false,
+        }
+    }
 }
 
 impl Local {
@@ -270,6 +291,7 @@ impl Local {
         let mut waits = Waits::new(&self.shared.askers);
         let order = Order {
             number: waits.number,
+            supervisor: waits.supervisor,
             what,
         };
         let text = serde_json::to_vec(&order).map_err(|error| RuntimeError::Tell(error.into()))?;
@@ -277,16 +299,14 @@ impl Local {
             true => Some(in_memory(&text).map_err(RuntimeError::Tell)?),
             false => None,
         };
-        let text = if apart.is_some() {
-            nursery::APART
-        } else {
-            &text
+        let text = match apart {
+            Some(_) => format!("{}{}", char::from(nursery::APART), waits.number).into_bytes(),
+            None => text,
         };
         let descriptors: Vec<_> = apart.iter().chain(&line).map(AsFd::as_fd).collect();
         self.shared
-            .send(text, &descriptors)
-            .await
-            .map_err(RuntimeError::Tell)?;
+            .send(&text, &descriptors, &mut waits.done)
+            .await?;
         // From here on it is the nursery's, and nothing of it is ours.
         drop(line);
         (&mut waits.done).await.map_err(|_| RuntimeError::Gone)
@@ -416,6 +436,7 @@ fn refused((operation, session): About, refusal: Refusal) -> RuntimeError {
 struct Waits<'a> {
     askers: &'a Mutex<Askers>,
     number: u64,
+    supervisor: u64,
     done: oneshot::Receiver<Answered>,
 }
 
@@ -424,14 +445,15 @@ impl Waits<'_> {
         let (sender, done) = oneshot::channel();
         let mut all = lock(askers);
         all.next += 1;
-        let number = all.next;
+        let (number, supervisor) = (all.next, all.supervisor);
         // Who is not among those who wait learns at once that there is nothing to wait for.
-        if !all.is_over {
+        if !all.is_over && !all.is_down {
             all.waiting.insert(number, sender);
         }
         Waits {
             askers,
             number,
+            supervisor,
             done,
         }
     }
@@ -449,23 +471,31 @@ fn lock(askers: &Mutex<Askers>) -> MutexGuard<'_, Askers> {
 }
 
 impl Shared {
-    /// Sends an order as soon as there is room for it.
-    async fn send(&self, text: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// Sends an order as soon as there is room for it. Nothing is sent to a supervisor that is gone.
+    async fn send(
+        &self,
+        text: &[u8],
+        descriptors: &[BorrowedFd<'_>],
+        done: &mut oneshot::Receiver<Answered>,
+    ) -> Result<(), RuntimeError> {
         loop {
+            if let Err(oneshot::error::TryRecvError::Closed) = done.try_recv() {
+                return Err(RuntimeError::Gone);
+            }
             let sent = self
                 .writable
                 .try_io(|| message::send(&self.nursery.socket, text, descriptors));
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.writable.writable().await?;
+                    self.writable.writable().await.map_err(RuntimeError::Tell)?;
                 }
-                outcome => return outcome,
+                outcome => return outcome.map_err(RuntimeError::Tell),
             }
         }
     }
 }
 
-/// Hands out what the nursery says, until it is gone, cannot be understood, or nobody is left to hear it.
+/// Hands out what the nursery says, until it is gone for good, or nobody is left to hear it.
 async fn listen(socket: OwnedFd, askers: Weak<Mutex<Askers>>, ended: mpsc::UnboundedSender<Ended>) {
     hear(&socket, &askers, &ended).await;
     if let Some(askers) = askers.upgrade() {
@@ -494,16 +524,28 @@ async fn hear(
     };
     while readable.readable().await.is_ok() {
         while readable.try_io(waits).is_ok() {
-            let mut bytes = [0; 16 << 10];
+            let mut bytes = [0; LONGEST_NOTICE];
             let (notice, file) = match message::receive(socket, &mut bytes) {
-                Ok((length, mut descriptors)) if length > 0 => {
+                Ok((0, _)) => return,
+                Ok((length, mut descriptors)) => {
                     let notice = serde_json::from_slice(&bytes[..length]);
                     (notice, descriptors.pop())
                 }
-                _ => return,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot receive from the process that raises sessions");
+                    tokio::time::sleep(AGAIN).await;
+                    continue;
+                }
             };
-            let (Ok(notice), Some(askers)) = (notice, askers.upgrade()) else {
+            let Some(askers) = askers.upgrade() else {
                 return;
+            };
+            let notice = match notice {
+                Ok(notice) => notice,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read what the process that raises sessions reports");
+                    continue;
+                }
             };
             match notice {
                 Notice::Done(number, done) => {
@@ -514,8 +556,29 @@ async fn hear(
                 Notice::Ended(session, status) => {
                     let _ = ended.send(Ended { session, status });
                 }
-                // Said before anybody listens here.
-                Notice::Ready(_) => {}
+                Notice::Down(reason) => {
+                    tracing::error!(
+                        reason,
+                        "the process that raises sessions ended, and all sessions with it: {reason}; starting it again"
+                    );
+                    let mut all = lock(&askers);
+                    all.is_down = true;
+                    // Nobody will answer those who wait.
+                    all.waiting.clear();
+                }
+                Notice::Ready(supervisor, _) => {
+                    let mut all = lock(&askers);
+                    all.is_down = false;
+                    // The first one said it before anybody listened here.
+                    if supervisor != all.supervisor {
+                        all.supervisor = supervisor;
+                        all.waiting.clear();
+                        tracing::info!("the process that raises sessions was started again");
+                    }
+                }
+                Notice::Trouble(reason) => {
+                    tracing::warn!(reason, "the process that raises sessions: {reason}");
+                }
             }
         }
     }
@@ -527,28 +590,63 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn nobody_waits_for_a_nursery_that_is_not_understood() {
+    /// Both ends of a nursery's socket, and who listens at ours.
+    fn listened() -> (OwnedFd, Arc<Mutex<Askers>>, mpsc::UnboundedReceiver<Ended>) {
         let (ours, theirs) = message::pair().unwrap();
         rustix::io::ioctl_fionbio(&ours, true).unwrap();
         let askers = Arc::<Mutex<Askers>>::default();
-        let (ended, mut ends) = mpsc::unbounded_channel();
-        let listening = tokio::spawn(listen(ours, Arc::downgrade(&askers), ended));
-        let (mut answered, mut before) = (Waits::new(&askers), Waits::new(&askers));
-        let done = Notice::Done(answered.number, Ok(Done::Plain));
-        message::send(&theirs, &serde_json::to_vec(&done).unwrap(), &[]).unwrap();
-        assert!((&mut answered.done).await.unwrap().0.is_ok());
+        let (ended, ends) = mpsc::unbounded_channel();
+        tokio::spawn(listen(ours, Arc::downgrade(&askers), ended));
+        (theirs, askers, ends)
+    }
+
+    fn say(theirs: &OwnedFd, notice: &Notice) {
+        message::send(theirs, &serde_json::to_vec(notice).unwrap(), &[]).unwrap();
+    }
+
+    async fn soon<T>(what: impl Future<Output = T>) -> T {
+        let soon = tokio::time::timeout(Duration::from_secs(10), what).await;
+        soon.expect("it does not take long")
+    }
+
+    #[tokio::test]
+    async fn a_report_that_cannot_be_read_ends_nothing() {
+        let (theirs, askers, mut ends) = listened();
+        let mut asked = Waits::new(&askers);
         message::send(&theirs, b"what nobody says", &[]).unwrap();
-        // Whoever comes later does not wait, either, though the other end is still there.
-        let over = async {
+        say(&theirs, &Notice::Done(asked.number, Ok(Done::Plain)));
+        soon(async {
+            assert!((&mut asked.done).await.unwrap().0.is_ok());
+            // Whoever comes when the other end is gone does not wait.
+            let mut before = Waits::new(&askers);
+            drop(theirs);
             assert!((&mut before.done).await.is_err());
-            listening.await.unwrap();
-            assert!((&mut Waits::new(&askers).done).await.is_err());
-            // It is told that the sessions are gone.
             assert_eq!(ends.recv().await, None);
-        };
-        let over = tokio::time::timeout(Duration::from_secs(10), over).await;
-        over.expect("nobody waits");
-        drop(theirs);
+            assert!((&mut Waits::new(&askers).done).await.is_err());
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_supervisor_that_ended() {
+        let (theirs, askers, _ends) = listened();
+        let mut before = Waits::new(&askers);
+        assert_eq!(before.supervisor, 1);
+        say(&theirs, &Notice::Down("it was killed".to_owned()));
+        soon(async {
+            assert!((&mut before.done).await.is_err());
+            assert!((&mut Waits::new(&askers).done).await.is_err());
+            say(&theirs, &Notice::Ready(2, LimitsEnforced::default()));
+            let mut after = loop {
+                let after = Waits::new(&askers);
+                if after.supervisor == 2 {
+                    break after;
+                }
+                tokio::task::yield_now().await;
+            };
+            say(&theirs, &Notice::Done(after.number, Ok(Done::Plain)));
+            assert!((&mut after.done).await.unwrap().0.is_ok());
+        })
+        .await;
     }
 }

@@ -1,7 +1,8 @@
 //! The process that raises sessions.
 //!
-//! A server has threads, and a process with threads must not fork; so before it has any, it forks this
-//! one, which never does. It makes workspaces and sandboxes, keeps what it raised until it ends, and says
+//! A server has threads, and a process with threads must not fork; so before it has any, it forks a process
+//! that never does: the watcher, which forks the supervisor and forks it again when it ends. The supervisor
+//! makes workspaces and sandboxes, keeps what it raised until it ends, and says
 //! when that is. Everything it does, it does as the user whom sessions belong to on the host. It ends
 //! with the server, and all sessions with it; their workspaces stay.
 
@@ -9,27 +10,25 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::Pid;
 use sandbox_isolation::limits::Ground;
-use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
-use sandbox_linux::identity::{self, Ids};
+use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others};
+use sandbox_linux::identity::Ids;
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
 use serde::{Deserialize, Serialize};
 
-use crate::descriptors;
 use crate::promotion::Promote;
 use crate::runtime::Usage;
 use crate::spec::SessionSpec;
 pub(crate) use workspaces::SANDBOXES;
 
-use work::At;
-
 mod errand;
 mod origin;
 mod raise;
 mod reach;
+mod watcher;
 mod work;
 mod workspaces;
 
@@ -37,18 +36,26 @@ mod workspaces;
 const GROUND: &str = "sandbox-nursery-";
 
 /// The longest message that goes through the socket itself. A longer one is in a file in memory, whose
-/// descriptor comes first, with [`APART`] in its place.
+/// descriptor comes first, with [`APART`] and its number in its place.
 pub(crate) const SHORT: usize = 64 << 10;
 
 /// The longest message at all: the most paths that a promote can name.
 const LONG: u64 = 64 << 20;
 
-pub(crate) const APART: &[u8] = b"@";
+pub(crate) const APART: u8 = b'@';
+
+/// The longest notice.
+pub(crate) const LONGEST_NOTICE: usize = 16 << 10;
+
+/// The longest reason that is reported, in bytes: with everything escaped it fits into a notice.
+const LONGEST_REASON: usize = 2 << 10;
 
 /// What the nursery is told, under a number of the teller's choosing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) number: u64,
+    /// Which supervisor it is for: the first one, or the one that was started after so many others.
+    pub(crate) supervisor: u64,
     pub(crate) what: What,
 }
 
@@ -100,8 +107,12 @@ impl What {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Notice {
-    /// It is there, and can enforce these limits.
-    Ready(LimitsEnforced),
+    /// The supervisor of this number is there, and can enforce these limits.
+    Ready(u64, LimitsEnforced),
+    /// The supervisor ended, for this reason, and another one is started. The watcher says it.
+    Down(String),
+    /// Something failed that no order can be told of.
+    Trouble(String),
     /// What was ordered under this number is done, or could not be for this reason.
     Done(u64, Result<Done, Refusal>),
     /// A session ended that nobody ended here, with this status.
@@ -177,6 +188,13 @@ impl Refusal {
         }
     }
 
+    /// The same with a reason that fits into a notice.
+    fn short(mut self) -> Refusal {
+        self.reason
+            .truncate(self.reason.floor_char_boundary(LONGEST_REASON));
+        self
+    }
+
     pub(crate) fn conflict(reason: &str) -> Refusal {
         Refusal {
             kind: RefusalKind::Conflict,
@@ -207,7 +225,9 @@ pub struct Nursery {
     pub(crate) enforceable: LimitsEnforced,
     /// Where its state is.
     pub(crate) root: PathBuf,
-    process: Child,
+    /// The watcher ends, with the supervisor, when this is closed.
+    lifeline: Option<OwnedFd>,
+    watcher: Child,
 }
 
 impl Nursery {
@@ -215,48 +235,45 @@ impl Nursery {
     /// `user`, and gives `root` to it. Must be called while the process has a single thread.
     pub fn start(root: &Path, user: Option<Ids>) -> io::Result<Nursery> {
         let (ours, theirs) = message::pair()?;
+        let (lifeline, its_end) = message::pair()?;
         std::fs::create_dir_all(root)?;
         if let Some(user) = user {
             std::os::unix::fs::chown(root, Some(user.user), Some(user.group))?;
         }
         Ground::sweep(GROUND);
-        let (process, socket) = clone(Namespaces::empty(), Parent::Caller, ours, || {
-            let run = || -> io::Result<()> {
-                close_others(&[theirs.as_fd()])?;
-                origin::forget()?;
-                // An interrupt at the server's terminal is the server's, which sees through what runs.
-                rustix::process::setsid()?;
-                let mut ground = Ground::take(&ground_of(rustix::process::getpid()), user);
-                ground.enter();
-                if let Some(user) = user {
-                    identity::become_user(user)?;
-                }
-                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-                if message::abandoned(&theirs) {
-                    leave(1);
-                }
-                let usual = descriptors::allow_all();
-                At::new(root.to_owned(), theirs, ground, usual)?.work()
-            };
-            i32::from(run().is_err())
-        })?;
+        let kept = (ours, lifeline);
+        let (watcher, (socket, lifeline)) =
+            clone(Namespaces::empty(), Parent::Caller, kept, || {
+                let watch = || -> io::Result<()> {
+                    close_others(&[theirs.as_fd(), its_end.as_fd()])?;
+                    origin::forget()?;
+                    // An interrupt at the server's terminal is the server's, which sees through what runs.
+                    rustix::process::setsid()?;
+                    watcher::watch(root, user, &theirs, &its_end)
+                };
+                i32::from(watch().is_err())
+            })?;
+        drop((theirs, its_end));
         let mut nursery = Nursery {
             socket,
             enforceable: LimitsEnforced::default(),
             root: root.to_owned(),
-            process,
+            lifeline: Some(lifeline),
+            watcher,
         };
-        let mut bytes = [0; 1 << 10];
+        let mut bytes = [0; LONGEST_NOTICE];
         let (length, _) = message::receive(&nursery.socket, &mut bytes)?;
-        match serde_json::from_slice(&bytes[..length]) {
-            Ok(Notice::Ready(enforceable)) => nursery.enforceable = enforceable,
-            _ => {
-                return Err(io::Error::other(
-                    "the process that raises sessions does not start",
-                ));
+        let reason = match serde_json::from_slice(&bytes[..length]) {
+            Ok(Notice::Ready(_, enforceable)) => {
+                nursery.enforceable = enforceable;
+                return Ok(nursery);
             }
-        }
-        Ok(nursery)
+            Ok(Notice::Down(reason)) => format!(": {reason}"),
+            _ => String::new(),
+        };
+        Err(io::Error::other(format!(
+            "the process that raises sessions does not start{reason}"
+        )))
     }
 }
 
@@ -266,9 +283,8 @@ fn ground_of(nursery: Pid) -> String {
 
 impl Drop for Nursery {
     fn drop(&mut self) {
-        self.process.kill();
-        let _ = self.process.wait();
-        // Every session ends with it, but each in its own time.
-        Ground::give_up(&ground_of(self.process.pid));
+        // The watcher ends the supervisor, and every session with it, and removes their control groups.
+        drop(self.lifeline.take());
+        let _ = self.watcher.wait();
     }
 }

@@ -14,10 +14,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use sandbox_tests::{User, await_exit, sandbox_binary};
 
-use crate::Call;
 use crate::leftovers::{self, Surroundings};
 use crate::process;
 use crate::storage::{Kept, Storage};
+use crate::{Call, eventually};
 
 /// How long a server may take to start or to end: its drain is half of it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -306,6 +306,16 @@ impl Server {
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
         self.wait();
+    }
+
+    /// The process that starts its sessions. Another one starts that, and does nothing else.
+    #[track_caller]
+    pub fn supervisor(&self) -> Pid {
+        eventually("there is a supervisor", || {
+            let all = self.processes();
+            let child = |of: Pid| all.iter().find(|pid| process::parent(**pid) == Some(of));
+            child(*child(self.pid())?).copied()
+        })
     }
 
     /// Its processes, the sessions' among them.

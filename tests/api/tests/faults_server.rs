@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 use sandbox_api_tests::load::{Crowd, under_load};
-use sandbox_api_tests::process::parent;
 use sandbox_api_tests::{Options, Server, Storage, User, eventually, id_of};
-use sandbox_tests::finish;
+use sandbox_tests::{as_both, finish};
 use serde_json::{Value, json};
 
 /// An execution that is to be run again when it crashes, and does not end by itself the first time.
@@ -142,30 +141,56 @@ fn endless(server: &Server, session: &str) -> String {
     execution
 }
 
-#[test]
-fn a_server_whose_nursery_is_killed_says_so_and_ends() {
-    let mut server = Options::on(Storage::SqliteAndFiles).start();
-    let session = server.session();
-    server.upload(&session, "kept", b"kept").json(201);
-    let execution = endless(&server, &session);
-    let processes = server.processes();
-    let own = Some(server.pid());
-    let nursery = processes.iter().find(|pid| parent(**pid) == own).unwrap();
-    kill_process(*nursery, Signal::KILL).unwrap();
-    let status = server.wait();
-    assert!(!status.success(), "{status}");
-    assert!(
-        server.log().contains("the process that raises sessions"),
-        "{}",
-        server.log()
-    );
-    server.must_have_ended();
-    server.start();
-    let crashed = server.until(&execution, "crashed");
-    assert!(!crashed["error"].as_str().unwrap().is_empty());
-    assert_eq!(server.shell(&session, "cat kept"), "kept");
-    server.stop();
-    server.must_be_clean(&processes);
+as_both! {
+    fn a_supervisor_that_is_killed_is_started_again(user) {
+        let mut server = Options::on(Storage::SqliteAndFiles).by(user).start();
+        let (session, other) = (server.session(), server.session());
+        server.upload(&session, "kept", b"kept").json(201);
+        for _ in 0..2 {
+            let execution = endless(&server, &session);
+            let before = server.supervisor();
+            kill_process(before, Signal::KILL).unwrap();
+            // What ran is lost, and nothing else is.
+            let crashed = server.until(&execution, "crashed");
+            assert!(!crashed["error"].as_str().unwrap().is_empty());
+            let well = || {
+                let code = json!({ "language": "shell", "code": "cat kept", "timeout": 60 });
+                let path = format!("/sessions/{session}/execute?wait=true");
+                let answer = server.post(&path, &code);
+                // For a moment there is nobody who could start it.
+                (answer.status == 200 && answer.json(200)["stdout"] == "kept").then_some(())
+            };
+            eventually("it runs again", well);
+            assert_eq!(server.shell(&other, "echo well"), "well");
+            assert_eq!(server.shell(&server.session(), "echo well"), "well");
+            assert_ne!(server.supervisor(), before);
+        }
+        let healthy = || (server.call("GET", "/health").send().json(200)["status"] == "healthy").then_some(());
+        eventually("it is well", healthy);
+        let log = server.log();
+        assert!(log.contains("ended, and all sessions with it: it was killed by signal 9"), "{log}");
+        assert!(log.contains("was started again"), "{log}");
+        let processes = server.processes();
+        server.stop();
+        server.must_be_clean(&processes);
+    }
+
+    fn a_server_is_degraded_while_it_has_no_supervisor(user) {
+        let server = Options::on(Storage::SqliteAndFiles).by(user).start();
+        let session = server.session();
+        // One that ends at once is not started again at once.
+        let degraded = || {
+            kill_process(server.supervisor(), Signal::KILL).ok()?;
+            let health = server.call("GET", "/health").send().json(200);
+            (health["status"] == "degraded").then_some(health)
+        };
+        let health = eventually("it is degraded", degraded);
+        assert_eq!(health["components"]["runtime_local"]["status"], "unhealthy");
+        assert_eq!(server.get(&format!("/sessions/{session}")).json(200)["status"], "running");
+        let well = || (server.call("GET", "/health").send().json(200)["status"] == "healthy").then_some(());
+        eventually("it is well", well);
+        assert_eq!(server.shell(&session, "echo well"), "well");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use sandbox_api_tests::process::{started_with, status, unlikely};
-use sandbox_api_tests::{Options, Server, Storage, User, eventually};
+use sandbox_api_tests::{Options, Server, Storage, User, eventually, id_of};
 use sandbox_linux::clone::{Namespaces, unshare};
 use sandbox_tests::as_both;
 use serde_json::{Value, json};
@@ -250,6 +250,29 @@ print('left it behind')"
         let other = server.session();
         let look = format!("{}\nhandler = look\n", include_str!("hostile/leave.py"));
         assert_eq!(server.run(&other, "python", &look)["return_value"], json!([]));
+    }
+
+    fn queued_descriptors_stop_neither_the_server_nor_others(user) {
+        let server = serve(user);
+        let (session, other) = (server.session(), server.session());
+        let code = include_str!("hostile/queue.py");
+        let execution = server.submit(&session, json!({ "language": "python", "code": code, "timeout": 600 }));
+        server.until_file(&session, "queued");
+        let queued: u64 = server.shell(&session, "cat queued").parse().unwrap();
+        // It may queue some, which is how it is known that it tried.
+        assert!((500..6000).contains(&queued), "{queued}");
+        assert_eq!(server.shell(&other, "echo well"), "well");
+        // A new one, a copy of one, and what is different in one each pass descriptors on.
+        let new = server.session_with(json!({ "pool": "never" }));
+        assert_eq!(server.shell(&new, "echo well > well; cat well"), "well");
+        let copy = id_of(&server.post(&format!("/sessions/{new}/fork"), &json!({})).json(201));
+        assert_eq!(server.shell(&copy, "cat well"), "well");
+        server.get(&format!("/sessions/{new}/changes")).json(200);
+        server.upload(&session, "more", b"more").json(201);
+        assert_eq!(server.shell(&session, "cat more"), "more");
+        let status = server.get(&format!("/executions/{execution}/status")).json(200);
+        assert_eq!(status["status"], "running", "{status:#}");
+        server.post(&format!("/executions/{execution}/cancel"), &json!({})).json(200);
     }
 
     fn a_session_reaches_nothing_of_another(user) {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use ring::hmac;
 use rustix::process::{Signal, kill_process};
-use sandbox_api_tests::process::parent;
 use sandbox_api_tests::{
     Answer, Options, Server, Storage, eventually, id_of, is_time, on_every_storage,
 };
@@ -557,12 +556,10 @@ fn creating(server: &Server) -> String {
 fn a_container_that_comes_up_makes_its_session_run() {
     let server = Options::on(Storage::SqliteAndFiles).start();
     let other = server.session();
-    let own = Some(server.pid());
-    let processes = server.processes();
-    let nursery = processes.iter().find(|pid| parent(**pid) == own).unwrap();
+    let supervisor = server.supervisor();
     // Told by clocks that are wrong both ways.
     for ready_at in ["1970-01-01T00:00:00Z", "2999-01-01T00:00:00Z"] {
-        kill_process(*nursery, Signal::STOP).unwrap();
+        kill_process(supervisor, Signal::STOP).unwrap();
         let new = json!({ "template_id": "python-basic", "pool": "never" });
         std::thread::scope(|scope| {
             let making = scope.spawn(|| server.posting("/sessions", &new).try_send());
@@ -594,7 +591,7 @@ fn a_container_that_comes_up_makes_its_session_run() {
                     && time("started_at") <= jiff::Timestamp::now(),
                 "{found:#}"
             );
-            kill_process(*nursery, Signal::CONT).unwrap();
+            kill_process(supervisor, Signal::CONT).unwrap();
             // Whoever made it is told that it runs already.
             making.join().unwrap().unwrap();
             end(&server, &session);

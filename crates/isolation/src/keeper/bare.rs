@@ -34,7 +34,7 @@ use crate::control::{self, Report};
 use crate::error::LaunchError;
 use crate::init::{self, Forked, Task};
 use crate::launch::{Blocked, Status, current_umask, records, step};
-use crate::limits::Enforcer;
+use crate::limits::{self, Enforcer};
 use crate::order::Order;
 use crate::perform::Host;
 use crate::plan::Plan;
@@ -174,7 +174,7 @@ impl Keeper {
             devices: DEVICES.iter().map(PathBuf::from).collect(),
             mask: mask.before,
             umask: current_umask(),
-            limits: Vec::new(),
+            limits: limits::of_code(),
             turn: Turn::Most,
         };
         Keeper {

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::process::Rlimit;
 use sandbox_executor::{Executor, Files, Link, Settings, serve};
 use sandbox_isolation::keeper::{InnerNetwork, Keeper, Kept, Terms, keep_on};
 use sandbox_isolation::limits::{Bounds, Ground};
@@ -16,7 +15,6 @@ use sandbox_workspace::{Sandbox, base};
 use super::Refusal;
 use super::reach::Reach;
 use super::workspaces;
-use crate::descriptors;
 use crate::spec::{Image, SessionSpec};
 
 /// Where a session's workspace is inside.
@@ -39,12 +37,11 @@ pub(super) struct Raised {
     pub(super) allowed: Option<u64>,
 }
 
-/// Raises the session that `spec` describes, in `root`, with its control group on `ground` and as many
-/// descriptors as are usual. `line` is its executor's.
+/// Raises the session that `spec` describes, in `root`, with its control group on `ground`. `line` is its
+/// executor's.
 pub(super) fn raise(
     root: &Path,
     ground: &Ground,
-    usual: Rlimit,
     spec: &SessionSpec,
     line: OwnedFd,
 ) -> Result<Raised, Refusal> {
@@ -62,7 +59,7 @@ pub(super) fn raise(
     };
     let policy = policy(root, &sandbox, &reach, system);
     let body = |keeper, mut passed: Vec<OwnedFd>| match passed.pop() {
-        Some(line) => i32::from(attend(keeper, line, usual, settings).is_err()),
+        Some(line) => i32::from(attend(keeper, line, settings).is_err()),
         None => 1,
     };
     let bounds = Bounds::on(ground, spec.session_id.as_str(), &spec.limits());
@@ -161,8 +158,7 @@ fn environment(spec: &SessionSpec, reach: &Reach) -> Vec<(OsString, OsString)> {
 }
 
 /// The keeper's life: answering on the line until it is cut.
-fn attend(keeper: Keeper, line: OwnedFd, usual: Rlimit, settings: Settings) -> std::io::Result<()> {
-    descriptors::allow(usual)?;
+fn attend(keeper: Keeper, line: OwnedFd, settings: Settings) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {

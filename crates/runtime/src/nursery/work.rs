@@ -2,6 +2,9 @@
 //!
 //! It does one thing at a time, so nothing it does may take long: what does is an errand's, and until a
 //! session that it ends has ended it does other things. Orders for one session are obeyed in turn all the same.
+//!
+//! All sessions end with it, so nothing ends it but the end of the server. What code in a session can use up,
+//! of descriptors in flight for example, makes one order fail, and that order's sender is told.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -11,13 +14,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
-use rustix::process::Rlimit;
+use rustix::io::Errno;
 use sandbox_isolation::Status;
 use sandbox_isolation::accountant::Accountant;
 use sandbox_isolation::keeper::Kept;
 use sandbox_isolation::limits::{self, Ground, Group};
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
+use serde::Deserialize;
 
 use super::errand::Errand;
 use super::raise::{self, Raised};
@@ -28,13 +32,14 @@ use crate::spec::SessionSpec;
 
 /// What it has in hand.
 pub(super) struct At {
+    /// Which supervisor this is. The orders of others are not obeyed.
+    supervisor: u64,
     root: PathBuf,
     socket: OwnedFd,
     epoll: OwnedFd,
     ground: Ground,
-    /// How many descriptors a session may have.
-    usual: Rlimit,
-    accountant: Accountant,
+    /// None where it could not be started again yet.
+    accountant: Option<Accountant>,
     sessions: BTreeMap<SessionId, Session>,
     /// Whose end is told under which number. No number is used twice: an end may be told when the
     /// session is another already.
@@ -44,6 +49,8 @@ pub(super) struct At {
     /// Groups of sessions that have ended.
     left: VecDeque<(SessionId, Group)>,
     next: u64,
+    /// What could not be sent yet, the oldest first.
+    unsent: VecDeque<(Notice, Option<OwnedFd>)>,
     /// Where orders are read to. What is written between two sessions, both have a copy of: little should be.
     received: Vec<u8>,
 }
@@ -100,35 +107,59 @@ const MOST_LEFT: usize = 128;
 const COPYING: Duration = Duration::from_secs(600);
 const LOOKING: Duration = Duration::from_secs(120);
 
+/// How long it waits before it tries again what the machine had no room for.
+const AGAIN: Duration = Duration::from_millis(20);
+const ACCOUNTANT_AGAIN: Duration = Duration::from_secs(1);
+
+/// What is read from the socket.
+enum Received {
+    Order(Box<Order>, Option<OwnedFd>),
+    /// An order that cannot be read, its number where that is known, and why.
+    Unreadable(Option<u64>, Refusal),
+    /// The server is gone.
+    End,
+}
+
+/// All that is wanted of an order that cannot be read.
+#[derive(Deserialize)]
+struct Numbered {
+    number: u64,
+}
+
 /// What epoll says of the socket, and of the accountant.
 const SOCKET: u64 = u64::MAX;
 const ACCOUNTANT: u64 = u64::MAX - 1;
 
 impl At {
     pub(super) fn new(
+        supervisor: u64,
         root: PathBuf,
         socket: OwnedFd,
         ground: Ground,
-        usual: Rlimit,
     ) -> io::Result<At> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let accountant = Accountant::start()?;
         let at = At {
+            supervisor,
             root,
             socket,
             epoll,
             ground,
-            usual,
-            accountant: Accountant::start()?,
+            accountant: None,
             sessions: BTreeMap::new(),
             watched: BTreeMap::new(),
             busy: BTreeMap::new(),
             left: VecDeque::new(),
             next: 0,
+            unsent: VecDeque::new(),
             received: vec![0; SHORT],
         };
         at.watch(SOCKET, &at.socket)?;
-        at.watch(ACCOUNTANT, at.accountant.pidfd())?;
-        Ok(at)
+        at.watch(ACCOUNTANT, accountant.pidfd())?;
+        Ok(At {
+            accountant: Some(accountant),
+            ..at
+        })
     }
 
     fn watch(&self, key: u64, descriptor: impl AsFd) -> io::Result<()> {
@@ -139,7 +170,8 @@ impl At {
 
     /// Until the server is gone.
     pub(super) fn work(mut self) -> io::Result<()> {
-        self.say(&Notice::Ready(limits::enforceable(&self.ground)), None)?;
+        let enforceable = limits::enforceable(&self.ground);
+        self.say(Notice::Ready(self.supervisor, enforceable), None)?;
         // What cannot be removed now is in nobody's way.
         let _ = workspaces::sweep(&self.root);
         let mut events = Vec::with_capacity(64);
@@ -154,14 +186,24 @@ impl At {
                 Err(error) => return Err(error.into()),
             }
             self.errands().for_each(Errand::end_if_late);
+            self.send_unsent()?;
+            if self.accountant.is_none() {
+                self.replace_accountant();
+            }
             for event in &events {
                 let epoll::Event { data, .. } = *event;
                 match data.u64() {
-                    SOCKET => match self.next()? {
-                        Some((order, line)) => self.obey(order, line)?,
-                        None => return Ok(()),
+                    SOCKET => match self.receive()? {
+                        Received::Order(order, line) => self.obey(*order, line)?,
+                        Received::Unreadable(Some(number), refusal) => {
+                            self.say(Notice::Done(number, Err(refusal)), None)?;
+                        }
+                        Received::Unreadable(None, refusal) => {
+                            self.say(Notice::Trouble(refusal.short().reason), None)?;
+                        }
+                        Received::End => return Ok(()),
                     },
-                    ACCOUNTANT => self.replace_accountant()?,
+                    ACCOUNTANT => self.replace_accountant(),
                     ended => self.note_end(ended)?,
                 }
             }
@@ -180,7 +222,12 @@ impl At {
         let deadline = self.errands().map(Errand::deadline).min();
         let late = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let quiet = (!self.left.is_empty()).then_some(QUIET);
-        late.into_iter().chain(quiet).min()
+        let again = (!self.unsent.is_empty()).then_some(AGAIN);
+        let accountant = self.accountant.is_none().then_some(ACCOUNTANT_AGAIN);
+        { late.into_iter().chain(quiet) }
+            .chain(again)
+            .chain(accountant)
+            .min()
     }
 
     /// Removes the groups that were left first, until there are no more than so many.
@@ -197,21 +244,45 @@ impl At {
         self.left.extend(group.map(|group| (id.clone(), group)));
     }
 
-    fn next(&mut self) -> io::Result<Option<(Order, Option<OwnedFd>)>> {
-        let (length, mut descriptors) = message::receive(&self.socket, &mut self.received)?;
-        let order = match &self.received[..length] {
-            [] => return Ok(None),
-            APART if !descriptors.is_empty() => {
-                let mut apart = File::from(descriptors.remove(0));
-                apart.rewind()?;
-                serde_json::from_reader(BufReader::new(apart.take(LONG)))?
-            }
-            order => serde_json::from_slice(order)?,
+    fn receive(&mut self) -> io::Result<Received> {
+        let received = message::receive(&self.socket, &mut self.received);
+        let (length, mut descriptors) = match received {
+            Ok(received) => received,
+            Err(error) if is_gone(&error) => return Ok(Received::End),
+            Err(error) => return Ok(Received::Unreadable(None, error.into())),
         };
-        Ok(Some((order, descriptors.pop())))
+        let refused = |number, error: &dyn std::fmt::Display| {
+            let reason = format!("the order cannot be read: {error}");
+            Received::Unreadable(number, reason.into())
+        };
+        Ok(match &self.received[..length] {
+            [] => Received::End,
+            [APART, number @ ..] => {
+                let number = std::str::from_utf8(number).ok();
+                let number = number.and_then(|number| number.parse().ok());
+                if descriptors.is_empty() {
+                    return Ok(refused(number, &"no descriptor came with it"));
+                }
+                match read_apart(descriptors.remove(0)) {
+                    Ok(order) => Received::Order(Box::new(order), descriptors.pop()),
+                    Err(error) => refused(number, &error),
+                }
+            }
+            text => match serde_json::from_slice(text) {
+                Ok(order) => Received::Order(Box::new(order), descriptors.pop()),
+                Err(error) => {
+                    let numbered = serde_json::from_slice(text).ok();
+                    refused(numbered.map(|Numbered { number }| number), &error)
+                }
+            },
+        })
     }
 
     fn obey(&mut self, order: Order, line: Option<OwnedFd>) -> io::Result<()> {
+        if order.supervisor != self.supervisor {
+            let reason = "the process that raises sessions was started again".to_owned();
+            return self.say(Notice::Done(order.number, Err(reason.into())), None);
+        }
         if let Some(orders) = order.what.session().and_then(|id| self.busy.get_mut(id)) {
             orders.push_back((order, line));
             return Ok(());
@@ -239,12 +310,16 @@ impl At {
                 Err(refusal) => Err(refusal),
             },
         };
-        self.say(&Notice::Done(number, done), None)
+        self.say(Notice::Done(number, done), None)
     }
 
     fn raise(&mut self, spec: &SessionSpec, line: Option<OwnedFd>) -> Result<Done, Refusal> {
         let line = line.ok_or_else(|| "no line came with the order".to_owned())?;
         let id = spec.session_id.clone();
+        if self.accountant.is_none() {
+            let reason = "nothing can watch its disk space now".to_owned();
+            return Err(reason.into());
+        }
         if self.sessions.contains_key(&id) {
             return Err(Refusal::conflict("it is raised already"));
         }
@@ -260,7 +335,7 @@ impl At {
             walls,
             layer,
             allowed,
-        } = raise::raise(&self.root, &self.ground, self.usual, spec, line)?;
+        } = raise::raise(&self.root, &self.ground, spec, line)?;
         let key = self.number();
         let session = Session {
             key,
@@ -272,7 +347,9 @@ impl At {
             held: 0,
         };
         self.watch(key, session.kept.pidfd())?;
-        session.account(&self.accountant)?;
+        if let Some(accountant) = &self.accountant {
+            session.account(accountant)?;
+        }
         self.watched.insert(key, Watched::Session(id.clone()));
         self.sessions.insert(id, session);
         Ok(Done::Raised(limits_enforced, walls))
@@ -305,7 +382,7 @@ impl At {
                 }
             }
         };
-        self.say(&Notice::Done(number, done), None)?;
+        self.say(Notice::Done(number, done), None)?;
         self.obey_next(&id)
     }
 
@@ -408,13 +485,15 @@ impl At {
                 let Some(session) = self.sessions.remove(&id) else {
                     return Ok(());
                 };
-                let status = match session.kept.wait()? {
-                    Status::Exited(code) => code,
-                    Status::Signalled(signal) => 128 + signal,
+                let status = match session.kept.wait() {
+                    Ok(Status::Exited(code)) => code,
+                    Ok(Status::Signalled(signal)) => 128 + signal,
+                    // It ended; only how is not known.
+                    Err(_) => -1,
                 };
                 // Whoever hears of it finds everybody in it gone.
                 self.put_away(&id, session);
-                self.say(&Notice::Ended(id, status), None)
+                self.say(Notice::Ended(id, status), None)
             }
             Some(Watched::Ending(id, session, next)) => {
                 self.put_away(&id, *session);
@@ -425,7 +504,7 @@ impl At {
                     self.release(key);
                 }
                 let (number, done, report) = errand.back();
-                self.say(&Notice::Done(number, done), report.as_ref())?;
+                self.say(Notice::Done(number, done), report)?;
                 match waits {
                     Waits::Orders(id) => self.obey_next(&id),
                     Waits::Nothing | Waits::Held(_) => Ok(()),
@@ -445,20 +524,79 @@ impl At {
         }
     }
 
-    /// It should not end, but the disks of sessions must not depend on that.
-    fn replace_accountant(&mut self) -> io::Result<()> {
-        self.accountant = Accountant::start()?;
-        self.watch(ACCOUNTANT, self.accountant.pidfd())?;
-        for session in self.sessions.values() {
-            session.account(&self.accountant)?;
+    /// It should not end, but the disks of sessions must not depend on that. Where it cannot be replaced now, it
+    /// is tried again, and no session is raised meanwhile.
+    fn replace_accountant(&mut self) {
+        // Its descriptor is closed with it, so nothing is heard of it again.
+        drop(self.accountant.take());
+        let replace = || -> io::Result<Accountant> {
+            let accountant = Accountant::start()?;
+            self.watch(ACCOUNTANT, accountant.pidfd())?;
+            for session in self.sessions.values() {
+                session.account(&accountant)?;
+            }
+            Ok(accountant)
+        };
+        match replace() {
+            Ok(accountant) => self.accountant = Some(accountant),
+            Err(error) => {
+                let trouble = format!("nothing watches the disk space of sessions: {error}");
+                self.unsent.push_back((Notice::Trouble(trouble), None));
+            }
+        }
+    }
+
+    /// Tells the server something, after everything that it was not told yet. It fails when there is no
+    /// server any more, and then only.
+    fn say(&mut self, notice: Notice, report: Option<OwnedFd>) -> io::Result<()> {
+        let notice = match notice {
+            Notice::Done(number, Err(refusal)) => Notice::Done(number, Err(refusal.short())),
+            notice => notice,
+        };
+        self.unsent.push_back((notice, report));
+        self.send_unsent()
+    }
+
+    fn send_unsent(&mut self) -> io::Result<()> {
+        while let Some((notice, report)) = self.unsent.front() {
+            let descriptors: Vec<_> = report.iter().map(AsFd::as_fd).collect();
+            let text = serde_json::to_vec(notice)?;
+            let Err(error) = message::send(&self.socket, &text, &descriptors) else {
+                self.unsent.pop_front();
+                continue;
+            };
+            if is_gone(&error) {
+                return Err(error);
+            }
+            match (notice, report) {
+                // The machine may refuse descriptors for long; whoever waits for this should not.
+                (Notice::Done(number, _), Some(_)) => {
+                    let number = *number;
+                    let reason = format!("its report cannot be sent: {error}");
+                    let trouble = Notice::Trouble(format!("a report cannot be sent: {error}"));
+                    self.unsent.pop_front();
+                    let refused = Notice::Done(number, Err(reason.into()));
+                    self.unsent.push_front((trouble, None));
+                    self.unsent.push_front((refused, None));
+                }
+                // There is room for a few bytes before long.
+                _ => return Ok(()),
+            }
         }
         Ok(())
     }
+}
 
-    fn say(&self, notice: &Notice, report: Option<&OwnedFd>) -> io::Result<()> {
-        let descriptors: Vec<_> = report.map(AsFd::as_fd).into_iter().collect();
-        message::send(&self.socket, &serde_json::to_vec(notice)?, &descriptors)
-    }
+/// Is there nobody at the other end any more?
+fn is_gone(error: &io::Error) -> bool {
+    let gone = [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN, Errno::BADF];
+    Errno::from_io_error(error).is_some_and(|error| gone.contains(&error))
+}
+
+fn read_apart(file: OwnedFd) -> io::Result<Order> {
+    let mut file = File::from(file);
+    file.rewind()?;
+    Ok(serde_json::from_reader(BufReader::new(file.take(LONG)))?)
 }
 
 fn timespec(duration: Duration) -> Timespec {

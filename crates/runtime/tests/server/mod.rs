@@ -150,9 +150,18 @@ pub fn children(parent: u32) -> Vec<u32> {
     pids.filter(is_child).collect()
 }
 
-/// The nursery of this server: its only child.
+/// The process that starts the supervisor again when it ends: the server's only child.
+pub fn watcher() -> u32 {
+    only_child(std::process::id())
+}
+
+/// The supervisor of this server.
 pub fn nursery() -> u32 {
-    let children = children(std::process::id());
+    only_child(watcher())
+}
+
+fn only_child(parent: u32) -> u32 {
+    let children = children(parent);
     assert_eq!(children.len(), 1, "{children:?}");
     children[0]
 }
