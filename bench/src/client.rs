@@ -118,7 +118,7 @@ impl Client {
             body: Box::new(form),
             length: total,
         };
-        self.expect(request, 201).map(drop)
+        self.expect(request, 200).map(drop)
     }
 
     /// Gets a file out of a session's workspace, from where the server says, and drops it as it comes:

@@ -197,7 +197,7 @@ fn a_session_that_nobody_uses_ends_and_whatever_use_keeps_it() {
     let uses: [Use<'_>; 7] = [
         ("code", &|id| drop(server.shell(id, "true"))),
         ("upload", &|id| {
-            drop(server.upload(id, "new", b"x").expect(201))
+            drop(server.upload(id, "new", b"x").expect(200))
         }),
         ("download", &|id| {
             server
@@ -251,7 +251,7 @@ fn code_that_runs_for_longer_than_a_session_may_be_idle_is_use_of_it() {
     stage.look();
     assert_eq!(stage.status(&busy), "running");
     stage.server.until(&execution, "running");
-    stage.server.upload(&busy, "go", b"").expect(201);
+    stage.server.upload(&busy, "go", b"").expect(200);
     stage.server.until(&execution, "completed");
     stage.ends(&busy, IDLE);
 }

@@ -17,7 +17,7 @@ fn what_code_prints_comes_as_it_is_printed_each_where_it_belongs() {
     let mut exec = Running::start(&mut server.sandbox(["exec", &id, code]));
     exec.wait_for("first\n");
     assert!(exec.is_running());
-    server.upload(&id, "go", b"x").json(201);
+    server.upload(&id, "go", b"x").json(200);
     let ended = exec.end();
     assert_eq!(ended.code(), 7, "{ended}");
     assert_eq!(ended.stdout, b"first\nlast\xff");
@@ -199,7 +199,7 @@ fn code_can_be_left_to_itself_and_asked_for_later() {
 
     let waiting =
         Running::start(&mut server.sandbox(["execution", "result", &execution, "--wait"]));
-    server.upload(&id, "go", b"x").json(201);
+    server.upload(&id, "go", b"x").json(200);
     let ended = waiting.end();
     assert_eq!(
         (ended.code(), ended.out().as_str(), ended.err().as_str()),

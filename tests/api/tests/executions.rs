@@ -188,7 +188,9 @@ on_every_storage! {
         let status = server.get(&format!("/executions/{execution}/status")).json(200);
         assert!(["pending", "running"].contains(&status["status"].as_str().unwrap()), "{status:#}");
         server.until(execution, "running");
-        server.upload(&id, "go", b"").json(201);
+        let running = server.get(&format!("/executions/{execution}")).json(200);
+        assert_eq!((&running["code"], &running["result"]), (&json!(code), &Value::Null));
+        server.upload(&id, "go", b"").json(200);
         server.until(execution, "completed");
         let result = server.get(&format!("/executions/{execution}/result")).json(200);
         assert_eq!((&result["status"], &result["stdout"]), (&json!("success"), &json!("out\n")));
@@ -341,7 +343,7 @@ on_every_storage! {
             seen.push(events.next().unwrap());
         }
         // It is still running: what was heard was heard meanwhile.
-        server.upload(&id, "go", b"").json(201);
+        server.upload(&id, "go", b"").json(200);
         seen.extend(events);
         assert_eq!(heard(&seen, "stdout"), b"first\n\xff\0last");
         let last = seen.last().unwrap();
@@ -358,7 +360,7 @@ on_every_storage! {
         let mut events = call.header("Accept", "text/event-stream").open().events();
         let execution = events.next().unwrap().data["execution_id"].as_str().unwrap().to_owned();
         drop(events);
-        server.upload(&id, "go", b"").json(201);
+        server.upload(&id, "go", b"").json(200);
         server.until(&execution, "completed");
         assert_eq!(server.get(&format!("/sessions/{id}/files/told")).expect(200).text(), "done\n");
     }
@@ -395,7 +397,7 @@ on_every_storage! {
     fn files_that_are_made_are_artifacts(server: &Server) {
         let id = server.session_with(json!({ "source": { "files": { "old.txt": "old", "sub/old.txt": "old" } } }));
         let content = "\u{fc} and \u{1f600}".repeat(1000);
-        server.upload(&id, "uploaded.txt", b"before").json(201);
+        server.upload(&id, "uploaded.txt", b"before").json(200);
         let result = server.run_with(&id, json!({
             "language": "python",
             "code": "import os\ndef handler(event):\n    os.makedirs('out/deep')\n    open('out/deep/data.csv', 'w').write(event)\n    \
@@ -598,7 +600,7 @@ on_every_storage! {
             let mut events = with("").header("Accept", "text/event-stream").open().events();
             assert_eq!(events.next().unwrap().data["execution_id"], submitted["execution_id"]);
             let second = scope.spawn(|| with("?wait=true").send());
-            server.upload(&id, "go", b"").json(201);
+            server.upload(&id, "go", b"").json(200);
             let first = first.join().unwrap().json(200);
             assert_eq!((&first["execution_id"], &first["stdout"]), (&submitted["execution_id"], &json!("done\n")));
             assert_eq!(second.join().unwrap().json(200), first);

@@ -35,7 +35,7 @@ fn a_full_disk_is_told_and_everything_goes_on_when_there_is_room() {
     let disk = Disk(&data);
     server.start();
     let session = server.session();
-    server.upload(&session, "before", b"before").json(201);
+    server.upload(&session, "before", b"before").json(200);
     let code = "echo > begun; until [ -e go ]; do sleep 0.05; done; echo 'the result'";
     let slow = server.submit(
         &session,
@@ -44,7 +44,7 @@ fn a_full_disk_is_told_and_everything_goes_on_when_there_is_room() {
     server.until_file(&session, "begun");
     server.until(&slow, "running");
     // Not an empty one: it needs no room.
-    server.upload(&session, "go", b"").json(201);
+    server.upload(&session, "go", b"").json(200);
     let filler = data.join("filler");
     fill(&filler);
 
@@ -96,7 +96,7 @@ fn a_full_disk_is_told_and_everything_goes_on_when_there_is_room() {
     server
         .get(&format!("/sessions/{session}/files/more"))
         .error(404, "Sandbox.FileNotFound");
-    server.upload(&session, "more", &[7; 1 << 16]).json(201);
+    server.upload(&session, "more", &[7; 1 << 16]).json(200);
     assert_eq!(server.shell(&session, "wc -c < more"), "65536");
     server.session();
     // It is all readable by the next life, too.

@@ -145,7 +145,7 @@ as_both! {
     fn a_supervisor_that_is_killed_is_started_again(user) {
         let mut server = Options::on(Storage::SqliteAndFiles).by(user).start();
         let (session, other) = (server.session(), server.session());
-        server.upload(&session, "kept", b"kept").json(201);
+        server.upload(&session, "kept", b"kept").json(200);
         for _ in 0..2 {
             let execution = endless(&server, &session);
             let before = server.supervisor();

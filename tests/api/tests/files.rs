@@ -109,7 +109,7 @@ on_every_storage! {
     fn what_is_uploaded_is_there_for_code_and_comes_back(server: &Server) {
         let id = server.session();
         let content = pattern(1_000_000);
-        let answer = server.upload(&id, "deep/er/data.bin", &content).json(201);
+        let answer = server.upload(&id, "deep/er/data.bin", &content).json(200);
         assert_eq!(answer, json!({ "session_id": id, "path": "deep/er/data.bin", "size": content.len() }));
         let result = server.run(&id, "python", "import hashlib\ndef handler(event):\n    data = open('/workspace/deep/er/data.bin', 'rb').read()\n    return [len(data), data[-1]]");
         assert_eq!(result["return_value"], json!([content.len(), content.last()]), "{result:#}");
@@ -124,10 +124,10 @@ on_every_storage! {
         assert!(disposition.starts_with("attachment; filename=\"data.bin\""), "{disposition}");
 
         // Over what was there, whole or not at all; code may do with it what it likes.
-        server.upload(&id, "deep/er/data.bin", b"short").json(201);
+        server.upload(&id, "deep/er/data.bin", b"short").json(200);
         assert_eq!(download(server, &id, "deep/er/data.bin").expect(200).text(), "short");
         assert_eq!(server.shell(&id, "echo more >> deep/er/data.bin; cat deep/er/data.bin; ls -A . deep/er"), "shortmore\n.:\ndeep\n\ndeep/er:\ndata.bin");
-        server.upload(&id, "empty", b"").json(201);
+        server.upload(&id, "empty", b"").json(200);
         let empty = download(server, &id, "empty").expect(200);
         assert_eq!((empty.header("content-length"), empty.body.len()), (Some("0"), 0));
     }
@@ -140,7 +140,7 @@ on_every_storage! {
         ] {
             let content = format!("content of {name}");
             // A form's own quoting is no path's business: the path is a part of its own.
-            assert_eq!(server.upload(&id, name, content.as_bytes()).json(201)["path"], name);
+            assert_eq!(server.upload(&id, name, content.as_bytes()).json(200)["path"], name);
             let answer = download(server, &id, name).expect(200);
             assert_eq!(answer.text(), content, "{name:?}");
             let disposition = answer.header("content-disposition").unwrap();
@@ -156,7 +156,7 @@ on_every_storage! {
         }
         // Without a path, the file's own name counts.
         let target = format!("/api/v1/sessions/{id}/files/upload");
-        let answer = server.call("POST", &target).form(None, "own name.txt", b"x").send().json(201);
+        let answer = server.call("POST", &target).form(None, "own name.txt", b"x").send().json(200);
         assert_eq!(answer["path"], "own name.txt");
     }
 
@@ -199,10 +199,10 @@ on_every_storage! {
         assert_eq!(list(server, &id, ""), []);
         until_there_is_only(server, &id, "");
         for parts in [[path, file], [file, path]] {
-            assert_eq!(send(&parts).json(201), json!({ "session_id": id, "path": "out.txt", "size": 7 }));
+            assert_eq!(send(&parts).json(200), json!({ "session_id": id, "path": "out.txt", "size": 7 }));
             assert_eq!(server.shell(&id, "cat out.txt; rm out.txt; ls -A"), "out.txt");
         }
-        assert_eq!(send(&[file]).json(201)["path"], "in.txt");
+        assert_eq!(send(&[file]).json(200)["path"], "in.txt");
         // Where each went is written down, newest first.
         let audit = server.get("/audit?limit=200").json(200);
         let written = audit["records"].as_array().unwrap().iter();
@@ -213,10 +213,10 @@ on_every_storage! {
 
     fn a_file_whose_path_comes_last_is_put_there_whole(server: &Server) {
         let id = server.session();
-        server.upload(&id, "deep/file", b"before").json(201);
-        let answer = path_last(server, &id, "deep/file", "after").send().json(201);
+        server.upload(&id, "deep/file", b"before").json(200);
+        let answer = path_last(server, &id, "deep/file", "after").send().json(200);
         assert_eq!((&answer["path"], &answer["size"]), (&json!("deep/file"), &json!(5)));
-        path_last(server, &id, "new/er/file", "new").send().json(201);
+        path_last(server, &id, "new/er/file", "new").send().json(200);
         assert_eq!(server.shell(&id, "cat deep/file new/er/file; ls -A . deep new/er"), "afternew.:\ndeep\nnew\n\ndeep:\nfile\n\nnew/er:\nfile");
     }
 
@@ -242,7 +242,7 @@ on_every_storage! {
     fn an_upload_that_breaks_off_was_never_there(server: &Server) {
         let id = server.session();
         let target = format!("/api/v1/sessions/{id}/files/upload");
-        server.upload(&id, "file", b"before").json(201);
+        server.upload(&id, "file", b"before").json(200);
         for path in [Some("file"), None] {
             let form = server.call("POST", &target).form(path, "file", &vec![b'x'; 2 << 20]);
             drop(form.cut(1 << 20).write().unwrap());
@@ -258,7 +258,7 @@ on_every_storage! {
 
     fn what_is_not_there_is_not_found(server: &Server) {
         let id = server.session();
-        server.upload(&id, "dir/file", b"x").json(201);
+        server.upload(&id, "dir/file", b"x").json(200);
         for path in ["missing", "dir/missing", "file/below", "dir/file/below", "missing/deep"] {
             let error = download(server, &id, path).error(404, "Sandbox.FileNotFound");
             assert_eq!(error["description"], format!("File not found in workspace: {path}"));
@@ -360,7 +360,7 @@ on_every_storage! {
     fn parts_of_a_file_are_had_by_ranges(server: &Server) {
         let id = server.session();
         let content = pattern(1000);
-        server.upload(&id, "file", &content).json(201);
+        server.upload(&id, "file", &content).json(200);
         let ask = |range: &str| server.call("GET", &format!("/api/v1/sessions/{id}/files/file")).header("Range", range).send();
         for (range, from, to) in [
             ("bytes=0-0", 0, 1), ("bytes=0-99", 0, 100), ("bytes=990-", 990, 1000), ("bytes=-5", 995, 1000),
@@ -388,8 +388,8 @@ on_every_storage! {
     fn a_large_file_comes_by_a_link_that_needs_no_key(server: &Server) {
         let id = server.session();
         let content = pattern(LARGE);
-        server.upload(&id, "large ü.bin", &content).json(201);
-        server.upload(&id, "just-below", &content[1..]).json(201);
+        server.upload(&id, "large ü.bin", &content).json(200);
+        server.upload(&id, "just-below", &content[1..]).json(200);
         assert_eq!(download(server, &id, "just-below").expect(200).body.len(), LARGE - 1);
 
         let answer = download(server, &id, "large ü.bin").expect(307);
@@ -414,7 +414,7 @@ on_every_storage! {
 
         // Whoever changes it has nothing: not another file, session, name or time.
         let other = server.session();
-        server.upload(&other, "large ü.bin", &content).json(201);
+        server.upload(&other, "large ü.bin", &content).json(200);
         download(server, &other, "large ü.bin").expect(307);
         let mut tampered = vec![location.replace(&id, &other), location.replacen("large", "small", 1)];
         let (path, query) = location.split_once('?').unwrap();
@@ -436,7 +436,7 @@ on_every_storage! {
         }
 
         // What the file is when it is asked for is what comes; and after the session's end, too.
-        server.upload(&id, "large ü.bin", &[&content[..], b"more"].concat()).json(201);
+        server.upload(&id, "large ü.bin", &[&content[..], b"more"].concat()).json(200);
         server.delete(&format!("/sessions/{id}")).json(200);
         let location = download(server, &id, "large ü.bin").expect(307).header("location").unwrap().to_owned();
         assert_eq!(follow(&location).send().body.len(), LARGE + 4);
@@ -450,7 +450,7 @@ on_every_storage! {
         assert!(error["error_detail"].as_str().unwrap().contains(&MOST.to_string()), "{error}");
         download(server, &id, "too-large").error(404, "Sandbox.FileNotFound");
         large.truncate(MOST);
-        let answer = server.call("POST", &target).form(Some("just-fits"), "f", &large).send().json(201);
+        let answer = server.call("POST", &target).form(Some("just-fits"), "f", &large).send().json(200);
         assert_eq!(answer["size"], MOST);
         assert_eq!(server.shell(&id, "stat -c %s just-fits; ls -A"), format!("{MOST}\njust-fits"));
     }
@@ -477,7 +477,7 @@ on_every_storage! {
         }
         for path in &targets {
             let answer = server.upload(&id, path, b"planted");
-            if answer.status == 201 {
+            if answer.status == 200 {
                 // A name that only looks like a path.
                 assert!(path.contains('\\'), "{path}: {}", answer.text());
             } else {
@@ -510,7 +510,7 @@ on_every_storage! {
             assert!([400, 404].contains(&answer.status), "{path}: {} {}", answer.status, answer.text());
         }
         // Written over, a link is a file; what it led to stays.
-        server.upload(&id, "absolute", b"planted").json(201);
+        server.upload(&id, "absolute", b"planted").json(200);
         assert_eq!(std::fs::read_to_string(outside).unwrap(), "a secret of the host");
         assert_eq!(server.shell(&id, "cat absolute; test -L absolute || echo a file"), "planteda file");
         for path in ["etc/passwd", "root/etc", "d/up/etc"] {
@@ -561,7 +561,7 @@ on_every_storage! {
                 let upload = |number: usize| server.upload(&id, "raced/planted", number.to_string().as_bytes());
                 race(&upload, &|number, answer| {
                     let planted = download(server, &id, "real/planted");
-                    answer.status == 201 && planted.status == 200 && planted.text() == number.to_string()
+                    answer.status == 200 && planted.status == 200 && planted.text() == number.to_string()
                 });
             });
         });
@@ -586,7 +586,7 @@ on_every_storage! {
                 scope.spawn(move || {
                     for number in 0..10 {
                         let name = format!("d{writer}/f{number}");
-                        server.upload(id, &name, name.as_bytes()).json(201);
+                        server.upload(id, &name, name.as_bytes()).json(200);
                     }
                 });
             }

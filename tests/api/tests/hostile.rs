@@ -176,7 +176,7 @@ print('left it behind')"
         let server = Options::on(Storage::SqliteAndFiles).by(user).env("INTERNAL_API_TOKEN", &*token).start();
         let hers = "5ec2e7".repeat(10) + "5ec2";
         let other = server.session_with(json!({ "env_vars": { "HERS": hers } }));
-        server.upload(&other, "hers", hers.as_bytes()).json(201);
+        server.upload(&other, "hers", hers.as_bytes()).json(200);
         let guest = json!({ "language": "shell", "code": "echo > begun; sleep 600", "timeout": 600 });
         let beside = server.submit(&other, guest.clone());
         server.until_file(&other, "begun");
@@ -278,7 +278,7 @@ print('left it behind')"
     fn a_session_reaches_nothing_of_another(user) {
         let server = serve(user);
         let (hers, his) = (server.session(), server.session());
-        server.upload(&hers, "diary", b"dear diary").json(201);
+        server.upload(&hers, "diary", b"dear diary").json(200);
         let find = "find / -name diary -not -path '/proc/*' 2>/dev/null; true";
         assert_eq!(server.shell(&hers, find), "/workspace/diary");
         assert_eq!(server.shell(&his, find), "");
@@ -320,7 +320,7 @@ fn what_eats_memory_is_ended_and_told_and_nobody_else_is_hurt() {
         "shell",
         "head -c 400M /dev/zero | tail -c 400M > /dev/null; exit ${PIPESTATUS[1]}",
     );
-    server.upload(&session, "go", b"").json(201);
+    server.upload(&session, "go", b"").json(200);
     server.until(&waiting, "completed");
     // Files in memory are of nobody: it may be anybody of the session who is killed for them.
     eats("shell", "head -c 400M /dev/zero > /dev/shm/large");

@@ -532,7 +532,7 @@ fn files_are_kept_when_a_container_exits() {
         .env("AWS_SECRET_ACCESS_KEY", s3.secret_key())
         .start();
     let session = server.session();
-    server.upload(&session, "kept", b"kept").expect(201);
+    server.upload(&session, "kept", b"kept").expect(200);
     let body =
         json!({ "exit_code": 0, "exited_at": "2026-11-16T00:00:00Z", "exit_reason": "normal" });
     let path = format!("/sessions/{session}/container_exited");

@@ -30,7 +30,7 @@ fn end(link: &str) -> Timestamp {
 on_every_storage! {
     fn a_link_is_good_for_an_hour(server: &Server) {
         let id = server.session();
-        server.upload(&id, "large", &vec![b'x'; LARGE]).json(201);
+        server.upload(&id, "large", &vec![b'x'; LARGE]).json(200);
         let hour = SignedDuration::from_hours(1);
         // A link says it in whole seconds.
         let begin = Timestamp::now() + hour - SignedDuration::from_secs(1);

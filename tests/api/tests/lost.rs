@@ -67,7 +67,7 @@ fn a_session_that_stands_still_is_not_taken_for_silent() {
     server
         .post(&format!("/sessions/{session}/resume"), &json!({}))
         .json(200);
-    server.upload(&session, "go", b"").json(201);
+    server.upload(&session, "go", b"").json(200);
     server.until(&execution, "completed");
 }
 

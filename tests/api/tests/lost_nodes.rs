@@ -61,7 +61,7 @@ fn a_server_that_is_made_anew_on_its_data_is_the_same_node_whatever_its_machine_
     let url = database.fresh_database();
     let mut server = options(&url, &[]).called("first").start();
     let session = server.session();
-    server.upload(&session, "diary", b"dear diary").json(201);
+    server.upload(&session, "diary", b"dear diary").json(200);
     server.stop();
     let kept = server.data().join("node.id");
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), "first\n");
@@ -171,7 +171,7 @@ fn a_session_whose_node_is_gone_is_ended_at_any_other(database: &Database) {
     let plain = one.session_with(json!({ "template_id": "mine" }));
     let asked = json!({ "template_id": "python-basic", "mode": "persistent", "agent_id": "ada" });
     let agents = id_of(&one.post("/sessions", &asked).json(201));
-    one.upload(&agents, "diary", b"dear diary").json(201);
+    one.upload(&agents, "diary", b"dear diary").json(200);
     one.stop();
     let away = "Sandbox.Unavailable";
     let renew = format!("/sessions/{plain}/renew");

@@ -213,7 +213,7 @@ on_both! {
         let mut pair = Pair::on(database, &[]);
         let asked = json!({ "template_id": "python-basic", "mode": "persistent", "agent_id": "ada" });
         let first = id_of(&pair.post(&pair.one, "/sessions", &asked).json(201));
-        pair.one.upload(&first, "diary", b"dear diary").json(201);
+        pair.one.upload(&first, "diary", b"dear diary").json(200);
         // Two at once are refused, wherever the second is asked for.
         pair.post(&pair.other, "/sessions", &asked).error(409, "Sandbox.StateConflict");
         pair.delete(&pair.other, &format!("/sessions/{first}")).json(200);

@@ -28,7 +28,7 @@ fn started() -> Server {
 #[track_caller]
 fn serve(server: &Server, id: &str, port: u16, word: &str) -> String {
     let code = include_str!("ports/server.py");
-    server.upload(id, "server.py", code.as_bytes()).expect(201);
+    server.upload(id, "server.py", code.as_bytes()).expect(200);
     let script = format!("exec python3 server.py {port} {word}");
     let execution = server.submit(
         id,
@@ -199,7 +199,7 @@ fn answers_and_requests_are_passed_on_as_they_come() {
     let mut first = [0; 5];
     answer.content().read_exact(&mut first).unwrap();
     assert_eq!(&first, b"first");
-    server.upload(&id, "go", b"").expect(201);
+    server.upload(&id, "go", b"").expect(200);
     let mut rest = String::new();
     answer.content().read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "second");

@@ -74,7 +74,7 @@ fn no_secret_is_in_the_log_however_much_is_logged() {
     server.run_with(&session, run);
     server
         .upload(&session, "notes.txt", b"what-is-in-the-file")
-        .expect(201);
+        .expect(200);
     server.get("/sessions/nothing").expect(404);
 
     let secrets = [

@@ -132,7 +132,7 @@ pub(crate) struct RangeHeader {
 #[utoipa::path(post, path = "/sessions/{session_id}/files/upload", tag = "files", operation_id = "upload_file",
     security(("api_key" = ["operate"])), params(SessionPath),
     request_body(content = UploadForm, content_type = "multipart/form-data"),
-    responses((status = 201, body = UploadResponse, description = "It is there"),
+    responses((status = 200, body = UploadResponse, description = "It is there"),
         (status = 400, body = ErrorView,
             description = "The form or the path is not valid, or the file is larger than 100 MB"),
         (status = 404, body = ErrorView),
@@ -143,7 +143,7 @@ pub(crate) async fn upload(
     Operator(caller): Operator,
     Id(id): Id<SessionId>,
     request: Request,
-) -> Result<(StatusCode, Json<UploadResponse>), ApiError> {
+) -> Result<Json<UploadResponse>, ApiError> {
     app.control.session(&id).await?;
     let paced = |body| unhurried(HttpBody::new(Paced::new(body, FILE)));
     let form = Multipart::from_request(without_limit(request.map(paced)), &()).await;
@@ -159,7 +159,7 @@ pub(crate) async fn upload(
         path,
         size,
     };
-    Ok((StatusCode::CREATED, Json(answer)))
+    Ok(Json(answer))
 }
 
 /// Downloads a file from a session's workspace.

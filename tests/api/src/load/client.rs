@@ -76,7 +76,7 @@ impl Client {
             let Ok(answer) = self.upload(server, number).try_send() else {
                 return;
             };
-            if answer.status == 201 {
+            if answer.status == 200 {
                 self.kept.insert(number);
                 load.count();
             } else {
