@@ -128,6 +128,20 @@ pub fn id_of(session: &Value) -> String {
         .to_owned()
 }
 
+/// A path as it is written in a URL, with everything encoded but what may stand there.
+pub fn encoded(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
+    path.bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
 /// Is this a time as RFC 3339 has it, in UTC?
 pub fn is_time(value: &Value) -> bool {
     let Some(text) = value.as_str() else {

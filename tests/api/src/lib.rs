@@ -20,7 +20,7 @@ mod server;
 mod socket;
 mod storage;
 
-pub use client::{Form, id_of, is_time, like};
+pub use client::{Form, encoded, id_of, is_time, like};
 pub use command_line::{beside, pipe, rows, sandbox};
 pub use events::{Event, Events};
 pub use http::{Answer, Call, Opened};

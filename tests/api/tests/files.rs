@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
 
-use sandbox_api_tests::{Answer, Call, Server, eventually, is_time, on_every_storage};
+use sandbox_api_tests::{Answer, Call, Server, encoded, eventually, is_time, on_every_storage};
 use serde_json::{Value, json};
 
 const LARGE: usize = 10 << 20;
@@ -17,20 +17,6 @@ fn names(object: &Value) -> BTreeSet<&str> {
         .unwrap()
         .keys()
         .map(String::as_str)
-        .collect()
-}
-
-/// A path as it is written in a URL, with everything encoded but what may stand there.
-fn encoded(path: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
-    path.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
         .collect()
 }
 

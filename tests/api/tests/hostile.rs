@@ -149,7 +149,7 @@ print('left it behind')"
         let session = server.session_with(json!({ "resources": { "max_processes": 32 } }));
         let fields = json!({ "language": "shell", "code": "until [ -e go ]; do sleep 0.1; done", "timeout": 60, "retry": true });
         let executions: Vec<_> = (0..120).map(|_| server.submit(&session, fields.clone())).collect();
-        server.upload(&session, "go", b"").json(201);
+        server.upload(&session, "go", b"").json(200);
         let mut refused = 0;
         for execution in &executions {
             let result = eventually("its result", || {
@@ -268,7 +268,7 @@ print('left it behind')"
         let copy = id_of(&server.post(&format!("/sessions/{new}/fork"), &json!({})).json(201));
         assert_eq!(server.shell(&copy, "cat well"), "well");
         server.get(&format!("/sessions/{new}/changes")).json(200);
-        server.upload(&session, "more", b"more").json(201);
+        server.upload(&session, "more", b"more").json(200);
         assert_eq!(server.shell(&session, "cat more"), "more");
         let status = server.get(&format!("/executions/{execution}/status")).json(200);
         assert_eq!(status["status"], "running", "{status:#}");

@@ -14,7 +14,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use sandbox_control::{Caller, ControlError, Opened, Upload, unwritable};
 use sandbox_executor::listing::{Entry, Kind};
 use sandbox_model::SessionId;
-use sandbox_store::objects::content_of;
+use sandbox_store::objects::{LinkError, content_of};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
@@ -332,7 +332,7 @@ pub(crate) async fn object(State(app): State<App>, request: Request) -> Result<R
     let grant = app
         .links
         .verify(request.uri().path(), query, now)
-        .map_err(|error| ApiError::forbidden(format!("the link: {error}")))?;
+        .map_err(|error| unusable_link(&error))?;
     let range = ranges::read(request.headers())?;
     let download = app.control.objects().get(&grant.key, range.clone()).await;
     let download = download.map_err(|error| match error {
@@ -355,6 +355,21 @@ pub(crate) async fn object(State(app): State<App>, request: Request) -> Result<R
         &disposition,
         HttpBody::from_stream(content),
     ))
+}
+
+/// A link has no key, so that no other key helps.
+fn unusable_link(error: &LinkError) -> ApiError {
+    let description = match error {
+        LinkError::Expired => "the download link has expired",
+        LinkError::Forged => "the download link is not valid",
+    };
+    let detail = match error {
+        LinkError::Expired => "a link is valid for one hour after it was made",
+        LinkError::Forged => "its path or one of its parameters is missing or was changed",
+    };
+    let (status, code) = (StatusCode::FORBIDDEN, "Sandbox.Forbidden");
+    let solution = "request the file from /api/v1/sessions/{session_id}/files/{path} again: it redirects to a new link";
+    ApiError::new(status, code, description, detail, solution)
 }
 
 /// A file that has come, and waits for the rest of its form.

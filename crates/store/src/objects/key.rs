@@ -79,6 +79,21 @@ impl ObjectKey {
         }
     }
 
+    /// Reads a key from the path of a URL, however that spells it.
+    pub(super) fn from_url(text: &str) -> Result<ObjectKey, KeyError> {
+        let shape = || KeyError::Shape(text.to_owned());
+        let text: Vec<u8> = percent_decode_str(text).collect();
+        let mut parts = text.splitn(3, |byte| *byte == b'/');
+        let mut next = || parts.next().ok_or_else(shape);
+        let (root, session, path) = (next()?, next()?, next()?);
+        let session = std::str::from_utf8(session).ok();
+        let session = session.and_then(|session| session.parse().ok());
+        if root != ROOT.as_bytes() {
+            return Err(shape());
+        }
+        ObjectKey::new(session.ok_or_else(shape)?, path)
+    }
+
     /// The session it belongs to.
     pub fn session(&self) -> &SessionId {
         &self.session
