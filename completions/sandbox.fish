@@ -229,6 +229,7 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l log-level -d '
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l drain-timeout -d 'How long executions may go on when the server is told to end [SANDBOX_DRAIN_TIMEOUT, 30s]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l requests-per-second -d 'How often a key may ask [SANDBOX_REQUESTS_PER_SECOND, 1000]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l max-connections -d 'The most connections at a time; others wait [SANDBOX_MAX_CONNECTIONS, 10000]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l trusted-proxy -d 'A proxy that is believed about the client\'s address, as an address or CIDR block; again for more [SANDBOX_TRUSTED_PROXIES, none]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l allowed-origin -d 'From where browsers may ask, such as https://app.example.com; again for more [SANDBOX_ALLOWED_ORIGINS, none]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l database-max-connections -d 'The most connections to the database [DATABASE_MAX_CONNECTIONS, 60]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l database-max-lifetime -d 'After this long a connection is replaced [DATABASE_MAX_LIFETIME, 1h]' -r

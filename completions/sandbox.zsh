@@ -359,6 +359,7 @@ _arguments "${_arguments_options[@]}" : \
 '--drain-timeout=[How long executions may go on when the server is told to end \[SANDBOX_DRAIN_TIMEOUT, 30s\]]:TIME:_default' \
 '--requests-per-second=[How often a key may ask \[SANDBOX_REQUESTS_PER_SECOND, 1000\]]:NUMBER:_default' \
 '--max-connections=[The most connections at a time; others wait \[SANDBOX_MAX_CONNECTIONS, 10000\]]:NUMBER:_default' \
+'*--trusted-proxy=[A proxy that is believed about the client'\''s address, as an address or CIDR block; again for more \[SANDBOX_TRUSTED_PROXIES, none\]]:NETWORK:_default' \
 '*--allowed-origin=[From where browsers may ask, such as https\://app.example.com; again for more \[SANDBOX_ALLOWED_ORIGINS, none\]]:ORIGIN:_default' \
 '--database-max-connections=[The most connections to the database \[DATABASE_MAX_CONNECTIONS, 60\]]:NUMBER:_default' \
 '--database-max-lifetime=[After this long a connection is replaced \[DATABASE_MAX_LIFETIME, 1h\]]:TIME:_default' \

@@ -3,7 +3,10 @@
 //! Each handler takes one of [`Reader`], [`Operator`] and [`Admin`]: what it takes is what its caller
 //! needs. A key that was found good is believed for a few seconds, so that most requests cost no
 //! look-up; one that is revoked here is forgotten at once. Whoever brings a key that is not known is a stranger, and the
-//! database is asked for no more of those than strangers may send.
+//! database is asked for no more of those than strangers may send. A key that was valid not long ago is not among them:
+//! it is looked up, but wrong keys from the same address do not keep it from that.
+
+mod recent;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,10 +22,11 @@ use sandbox_control::{Caller, Control, hash};
 use sandbox_model::{KeyId, RequestId, Scope};
 use tokio::sync::Semaphore;
 
+use crate::client_address::address;
 use crate::error::ApiError;
-use crate::rate::address;
 use crate::settings::Secret;
 use crate::state::App;
+use recent::RecentlyValid;
 
 /// How long a key that was found good is believed.
 const BELIEVED: Duration = Duration::from_secs(5);
@@ -42,8 +46,26 @@ const LONGEST: usize = 256;
 pub(crate) struct Keys {
     /// The hash of the admin's key, which is in no database.
     admin: String,
-    known: Mutex<HashMap<String, (Holder, Instant)>>,
+    believed: Mutex<Believed>,
     turns: Semaphore,
+    recent: RecentlyValid,
+    /// Those of keys that were valid not long ago, so that they wait for no others.
+    recent_turns: Semaphore,
+}
+
+/// Keys that were found good a moment ago.
+#[derive(Debug, Default)]
+struct Believed {
+    /// By their digests.
+    holders: HashMap<String, (Holder, Instant)>,
+    /// How often all of them were forgotten. What was read before that may have been revoked since.
+    generation: u64,
+}
+
+/// A key that somebody brings.
+struct Presented {
+    secret: String,
+    digest: String,
 }
 
 /// Who holds a key.
@@ -57,47 +79,62 @@ impl Keys {
     pub(crate) fn new(admin: &Secret) -> Keys {
         Keys {
             admin: hash(&admin.0),
-            known: Mutex::default(),
+            believed: Mutex::default(),
             turns: Semaphore::new(AT_ONCE),
+            recent: RecentlyValid::default(),
+            recent_turns: Semaphore::new(AT_ONCE),
         }
     }
 
-    /// Forgets what it knows, so that a key that was revoked opens nothing.
+    /// Forgets whose keys are valid, so that one that was revoked opens nothing. That others were valid not long ago
+    /// stays remembered: they are looked up again, and not counted as a stranger's.
     pub(crate) fn forget(&self) {
-        self.lock().clear();
+        let mut believed = self.lock();
+        believed.holders.clear();
+        believed.generation += 1;
     }
 
     /// The holder of a key that need not be looked up: the admin's, and one that is believed.
-    fn known(&self, secret: &str) -> Option<Holder> {
-        let hash = hash(secret);
+    fn known(&self, digest: &str) -> Option<Holder> {
         // Both are hashes: how far they agree tells nothing of the key, and is compared without telling.
-        if equal(hash.as_bytes(), self.admin.as_bytes()) {
+        if equal(digest.as_bytes(), self.admin.as_bytes()) {
             let scope = Scope::Admin;
-            return admin_id(&hash).map(|key_id| Holder { key_id, scope });
+            return admin_id(digest).map(|key_id| Holder { key_id, scope });
         }
-        let known = self.lock();
-        let (holder, since) = known.get(&hash)?;
+        let believed = self.lock();
+        let (holder, since) = believed.holders.get(digest)?;
         (since.elapsed() < BELIEVED).then(|| holder.clone())
     }
 
     /// The holder of any key.
-    async fn look_up(&self, control: &Control, secret: &str) -> Result<Option<Holder>, ApiError> {
+    async fn look_up(
+        &self,
+        control: &Control,
+        presented: &Presented,
+    ) -> Result<Option<Holder>, ApiError> {
+        let Presented { secret, digest } = presented;
+        let generation = self.lock().generation;
         let Some(key) = control.key(secret).await? else {
+            self.recent.forget(digest);
             return Ok(None);
         };
+        self.recent.note(digest);
         let holder = Holder {
             key_id: key.id,
             scope: key.scope,
         };
-        let mut known = self.lock();
-        known.retain(|_, (_, since)| since.elapsed() < BELIEVED);
-        known.insert(hash(secret), (holder.clone(), Instant::now()));
+        let mut believed = self.lock();
+        if believed.generation == generation {
+            let holders = &mut believed.holders;
+            holders.retain(|_, (_, since)| since.elapsed() < BELIEVED);
+            holders.insert(digest.clone(), (holder.clone(), Instant::now()));
+        }
         Ok(Some(holder))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Holder, Instant)>> {
+    fn lock(&self) -> MutexGuard<'_, Believed> {
         // Nothing that is done under it can panic half-way.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.believed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,8 +177,8 @@ pub(crate) async fn recognise(
     next: Next,
 ) -> Response {
     let door = Door::of(request.uri().path());
-    let (address, secret) = (address(&request), bearer(&request));
-    match holder(&app, door, address, secret.as_deref()).await {
+    let (address, presented) = (address(&request), bearer(&request));
+    match holder(&app, door, address, presented.as_ref()).await {
         Ok(Some(holder)) => drop(request.extensions_mut().insert(holder)),
         Ok(None) => {}
         Err(error) => return error.into_response(),
@@ -154,19 +191,21 @@ async fn holder(
     app: &App,
     door: Door,
     address: IpAddr,
-    secret: Option<&str>,
+    presented: Option<&Presented>,
 ) -> Result<Option<Holder>, ApiError> {
     if door == Door::Health {
         let allowed = app.rates.probes.take(address);
         return allowed.map(|()| None).map_err(ApiError::too_many);
     }
-    let known = secret.and_then(|secret| app.keys.known(secret));
-    let holder = match (known, secret) {
+    let known = presented.and_then(|key| app.keys.known(&key.digest));
+    let holder = match (known, presented) {
         (Some(holder), _) => holder,
-        (None, Some(secret)) if door == Door::Api => match unknown(app, address, secret).await? {
-            Some(holder) => holder,
-            None => return Ok(None),
-        },
+        (None, Some(key)) if door == Door::Api || app.keys.recent.has(&key.digest) => {
+            match unknown(app, address, key).await? {
+                Some(holder) => holder,
+                None => return Ok(None),
+            }
+        }
         _ => {
             let allowed = app.rates.strangers.take(address);
             return allowed.map(|()| None).map_err(ApiError::too_many);
@@ -176,29 +215,42 @@ async fn holder(
     allowed.map(|()| Some(holder)).map_err(ApiError::too_many)
 }
 
-/// Looks up a key that nobody has vouched for of late. Until it is found good, its sender is a stranger.
-async fn unknown(app: &App, address: IpAddr, secret: &str) -> Result<Option<Holder>, ApiError> {
-    let turn = tokio::time::timeout(PATIENCE, app.keys.turns.acquire()).await;
+/// Looks up a key that nobody has vouched for of late. Unless it was valid not long ago, its sender is a stranger until it
+/// is found good.
+async fn unknown(app: &App, address: IpAddr, key: &Presented) -> Result<Option<Holder>, ApiError> {
+    let keys = &app.keys;
+    let turns = match keys.recent.has(&key.digest) {
+        true => &keys.recent_turns,
+        false => &keys.turns,
+    };
+    let turn = tokio::time::timeout(PATIENCE, turns.acquire()).await;
     let _turn = turn.map_err(|_| ApiError::unavailable("the database"))?;
     // Who had the turn before may have brought the same.
-    if let Some(holder) = app.keys.known(secret) {
+    if let Some(holder) = keys.known(&key.digest) {
         return Ok(Some(holder));
+    }
+    // And may have found it revoked: the next to bring it is a stranger.
+    if keys.recent.has(&key.digest) {
+        return keys.look_up(&app.control, key).await;
     }
     let strangers = &app.rates.strangers;
     strangers.take(address).map_err(ApiError::too_many)?;
-    let found = app.keys.look_up(&app.control, secret).await;
+    let found = keys.look_up(&app.control, key).await;
     if !matches!(found, Ok(None)) {
         strangers.give_back(address);
     }
     found
 }
 
-fn bearer(request: &Request) -> Option<String> {
+fn bearer(request: &Request) -> Option<Presented> {
     let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, secret) = value.split_once(' ')?;
     let secret = secret.trim();
     let fits = scheme.eq_ignore_ascii_case("bearer") && (1..=LONGEST).contains(&secret.len());
-    fits.then(|| secret.to_owned())
+    fits.then(|| Presented {
+        secret: secret.to_owned(),
+        digest: hash(secret),
+    })
 }
 
 fn caller(parts: &Parts, needed: Scope) -> Result<Caller, ApiError> {

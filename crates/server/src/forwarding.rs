@@ -21,9 +21,9 @@ use serde::Deserialize;
 
 use crate::authentication::Holder;
 use crate::body;
+use crate::client_address::address;
 use crate::error::ApiError;
 use crate::preview;
-use crate::rate::address;
 use crate::request_id::Verbatim;
 use crate::state::App;
 use crate::tunnel;

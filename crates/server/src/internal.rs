@@ -20,8 +20,8 @@ use axum::routing::{any, post};
 use sandbox_control::{ControlError, Kind, News};
 use serde::Serialize;
 
+use crate::client_address::address;
 use crate::error::ApiError;
-use crate::rate::address;
 use crate::state::App;
 
 pub(crate) use token::Tokens;

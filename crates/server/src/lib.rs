@@ -8,6 +8,7 @@
 mod api;
 mod authentication;
 mod body;
+mod client_address;
 mod connections;
 mod cors;
 mod data_directory;
@@ -40,6 +41,7 @@ mod settings;
 mod state;
 mod tunnel;
 
+pub use client_address::Network;
 pub use error::ERROR_CODES;
 pub use identity::kept_node;
 pub use logging::is_level as is_log_level;

@@ -5,13 +5,11 @@
 //! same proxy do not use it up.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::extract::{ConnectInfo, Request};
-use axum::http::Extensions;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use sandbox_model::KeyId;
@@ -155,21 +153,10 @@ fn counted(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Where a request comes from.
-pub(crate) fn address(request: &Request) -> IpAddr {
-    address_in(request.extensions())
-}
-
-/// The same, of a request that is in parts.
-pub(crate) fn address_in(extensions: &Extensions) -> IpAddr {
-    let peer = extensions.get::<ConnectInfo<SocketAddr>>();
-    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(peer)| {
-        peer.ip()
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -12,6 +12,7 @@ use crate::api::{
     templates, terminal,
 };
 use crate::authentication::recognise;
+use crate::client_address::identify;
 use crate::cors;
 use crate::error::ApiError;
 use crate::forwarding::forward;
@@ -111,5 +112,6 @@ pub(crate) fn router(app: App, origins: &[String]) -> Router {
         .layer(from_fn(persevere))
         .layer(from_fn(measure))
         .layer(from_fn(request_id::name))
+        .layer(from_fn_with_state(app.clone(), identify))
         .with_state(app)
 }

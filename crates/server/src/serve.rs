@@ -21,6 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::api::health::Checkups;
 use crate::authentication::Keys;
+use crate::client_address::TrustedProxies;
 use crate::connections;
 use crate::data_directory;
 use crate::forwarding::peers;
@@ -319,6 +320,7 @@ async fn assemble(
         control,
         keys: Arc::new(Keys::new(&admin)),
         rates: Arc::new(Rates::new(settings.requests_per_second)),
+        proxies: Arc::new(TrustedProxies(settings.trusted_proxies.clone())),
         measures,
         links,
         peers: peers(),

@@ -9,6 +9,8 @@ use sandbox_linux::identity::Ids;
 use sandbox_store::objects::{Addressing, Credentials, Location, Role};
 use sandbox_store::records::Pool;
 
+use crate::client_address::Network;
+
 /// Everything a server is told.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -32,6 +34,8 @@ pub struct Settings {
     pub user: Option<Ids>,
     /// From where browsers may speak to it.
     pub allowed_origins: Vec<String>,
+    /// The proxies that are believed about where a request comes from.
+    pub trusted_proxies: Vec<Network>,
     /// How many requests a second a key may make.
     pub requests_per_second: u32,
     /// How many connections it has at a time, where it may have as many descriptors.

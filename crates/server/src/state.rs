@@ -8,6 +8,7 @@ use sandbox_store::objects::SigningKey;
 
 use crate::api::health::Checkups;
 use crate::authentication::Keys;
+use crate::client_address::TrustedProxies;
 use crate::forwarding::Peers;
 use crate::internal::Tokens;
 use crate::measuring::Measures;
@@ -19,6 +20,7 @@ pub(crate) struct App {
     pub(crate) control: Control,
     pub(crate) keys: Arc<Keys>,
     pub(crate) rates: Arc<Rates>,
+    pub(crate) proxies: Arc<TrustedProxies>,
     pub(crate) measures: Measures,
     pub(crate) links: SigningKey,
     pub(crate) peers: Peers,

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sandbox_api_tests::{Answer, Server, is_time, on_every_storage, pause};
+use sandbox_api_tests::{Answer, Options, Server, Storage, is_time, on_every_storage, pause};
 use serde_json::{Value, json};
 
 /// What a caller needs.
@@ -365,6 +365,44 @@ on_every_storage! {
         });
     }
 
+    fn wrong_keys_do_not_lock_out_a_valid_one(server: &Server) {
+        let here = Ipv4Addr::new(127, 0, 1, 10);
+        let ask = |secret: &str| server.stranger("GET", "/api/v1/sessions?limit=1").from(here).key(secret).send();
+        let (id, good) = key(server, "read");
+        let spare: Vec<_> = (0..20).map(|_| key(server, "read").0).collect();
+        patiently(|| ask(&good)).json(200);
+        let (is_over, is_refused) = (AtomicBool::new(false), AtomicBool::new(false));
+        let flood = || {
+            for number in 0.. {
+                let answer = ask(&format!("sbx_{number:064x}"));
+                is_refused.fetch_or(answer.status == 429, Ordering::Relaxed);
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let flooding: Vec<_> = (0..4).map(|_| scope.spawn(flood)).collect();
+            while !is_refused.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            // A key that is revoked makes the server look up all others again.
+            let answers: Vec<_> = spare.iter().map(|spare| {
+                server.delete(&format!("/api-keys/{spare}")).expect(204);
+                ask(&good).status
+            }).collect();
+            server.delete(&format!("/api-keys/{id}")).expect(204);
+            let revoked: Vec<_> = (0..20).map(|_| ask(&good).status).collect();
+            is_over.store(true, Ordering::Relaxed);
+            flooding.into_iter().for_each(|flooding| flooding.join().unwrap());
+            assert_eq!(answers, [200; 20]);
+            // It was looked up once more as one that had been valid; from then on it is a stranger's.
+            assert_eq!(revoked[0], 401);
+            assert!(revoked.iter().all(|status| [401, 429].contains(status)), "{revoked:?}");
+            assert!(revoked.contains(&429), "{revoked:?}");
+        });
+    }
+
     fn strangers_do_not_use_up_what_a_load_balancer_may_ask(server: &Server) {
         let here = Ipv4Addr::new(127, 0, 1, 8);
         let ask = |target: &str| server.stranger("GET", target).from(here).send();
@@ -603,4 +641,46 @@ on_every_storage! {
             assert!(text.contains(name), "no {name} in {text}");
         }
     }
+}
+
+/// Floods the server through `from` as the client that `flood` names, and gives whether requests with another header are
+/// all answered meanwhile: fewer than an address that is not flooded may send at once.
+fn is_answered_beside(server: &Server, from: Ipv4Addr, flood: &str, header: (&str, &str)) -> bool {
+    let ask = |(name, value): (&str, &str)| {
+        let call = server.stranger("GET", "/api/v1/sessions").from(from);
+        call.header(name, value).send().status
+    };
+    let (is_over, is_refused) = (AtomicBool::new(false), AtomicBool::new(false));
+    let flooding = || {
+        while !is_over.load(Ordering::Relaxed) {
+            let status = ask(("X-Forwarded-For", flood));
+            is_refused.fetch_or(status == 429, Ordering::Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(flooding);
+        scope.spawn(flooding);
+        while !is_refused.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        let is_answered = (0..30).all(|_| ask(header) == 401);
+        is_over.store(true, Ordering::Relaxed);
+        is_answered
+    })
+}
+
+#[test]
+fn clients_of_a_trusted_proxy_are_told_apart() {
+    let options = Options::on(Storage::SqliteAndFiles).with(&["--trusted-proxy", "127.0.2.0/24"]);
+    let server = options.start();
+    let flood = "192.0.2.1, 198.51.100.1";
+    let by = |from: Ipv4Addr, name, value| is_answered_beside(&server, from, flood, (name, value));
+    let proxy = Ipv4Addr::new(127, 0, 2, 1);
+    assert!(by(proxy, "X-Forwarded-For", "198.51.100.2"));
+    assert!(by(proxy, "Forwarded", "for=198.51.100.3;proto=https"));
+    // What a client writes itself is to the left of what the proxy adds.
+    assert!(!by(proxy, "X-Forwarded-For", "203.0.113.9, 198.51.100.1"));
+    // Anybody else speaks for themselves.
+    let other = Ipv4Addr::new(127, 0, 3, 1);
+    assert!(!by(other, "X-Forwarded-For", "198.51.100.4"));
 }

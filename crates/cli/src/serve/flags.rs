@@ -66,6 +66,11 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NUMBER")]
     max_connections: Option<String>,
 
+    /// A proxy that is believed about the client's address, as an address or CIDR block; again for more
+    /// [SANDBOX_TRUSTED_PROXIES, none]
+    #[arg(long = "trusted-proxy", value_name = "NETWORK")]
+    trusted_proxies: Vec<String>,
+
     /// From where browsers may ask, such as https://app.example.com; again for more
     /// [SANDBOX_ALLOWED_ORIGINS, none]
     #[arg(long = "allowed-origin", value_name = "ORIGIN")]
@@ -213,6 +218,7 @@ impl Flags {
             (Which::SourceRoots, &self.source_roots),
             (Which::AllowedAddresses, &self.allowed_addresses),
             (Which::AllowedOrigins, &self.allowed_origins),
+            (Which::TrustedProxies, &self.trusted_proxies),
         ] {
             if !texts.is_empty() {
                 give(&mut raw, which, texts.clone());

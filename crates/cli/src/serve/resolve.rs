@@ -82,6 +82,7 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
         internal_token: reading.secret(Which::InternalToken, || kept(&data, "internal.token"))?,
         user,
         allowed_origins: reading.many(Which::AllowedOrigins, &[], value::origin)?,
+        trusted_proxies: reading.many(Which::TrustedProxies, &[], str::parse)?,
         requests_per_second: reading.one(
             Which::RequestsPerSecond,
             "1000",

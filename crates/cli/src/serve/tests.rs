@@ -129,6 +129,7 @@ fn with_nothing_said_everything_is_as_documented() {
     assert_eq!(settings.objects, objects);
     assert!(settings.api_key.is_none() && settings.internal_token.is_none());
     assert!(settings.user.is_none() && settings.allowed_origins.is_empty());
+    assert!(settings.trusted_proxies.is_empty());
     assert_eq!(settings.requests_per_second, 1000);
     assert_eq!(settings.max_connections, 10_000);
     assert_eq!(settings.log_level, "info");
@@ -170,6 +171,9 @@ const CASES: &[Case] = &[
     (Which::DrainTimeout, ["1s", "2s", "3s"], |s| format!("{:?}", s.control.drain_timeout)),
     (Which::RequestsPerSecond, ["1", "2", "3"], |s| s.requests_per_second.to_string()),
     (Which::MaxConnections, ["1", "2", "3"], |s| s.max_connections.to_string()),
+    (Which::TrustedProxies, ["10.0.0.1", "10.0.0.0/8", "fd00::/8"], |s| {
+        s.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }),
     (Which::Database, ["sqlite:/1", "sqlite:/2", "sqlite:/3"], |s| s.database.0.clone()),
     (Which::DatabaseMaxConnections, ["1", "2", "3"], |s| s.pool.max_connections.to_string()),
     (Which::DatabaseMaxLifetime, ["1s", "2s", "3s"], |s| format!("{:?}", s.pool.max_lifetime)),
@@ -266,6 +270,19 @@ fn lists_are_said_again_or_have_commas() {
     assert_eq!(start.settings().allowed_origins, ["https://a", "https://b"]);
     let start = Start::new().file("[cors]\nallowed_origins = [\"https://a\", \"*\"]\n");
     assert_eq!(start.settings().allowed_origins, ["https://a", "*"]);
+}
+
+#[test]
+fn refuses_a_trusted_proxy_that_is_no_network() {
+    let start = Start::new().with("SANDBOX_TRUSTED_PROXIES", "127.0.0.1, 10.0.0.1/8");
+    let said = "SANDBOX_TRUSTED_PROXIES: invalid network '10.0.0.1/8': the network of that prefix is 10.0.0.0/8";
+    assert_eq!(start.refusal(), said);
+    let start = Start::new().file("trusted_proxies = [\"proxy.example.com\"]\n");
+    let said = "/d/serve.toml:1: trusted_proxies: invalid network 'proxy.example.com': \
+                expected an address or CIDR block such as 10.0.0.0/8";
+    assert_eq!(start.refusal(), said);
+    let start = Start::new().flags(["--trusted-proxy", "0.0.0.0/0"]);
+    assert!(start.refusal().contains("every address"));
 }
 
 #[test]

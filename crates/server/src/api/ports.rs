@@ -21,10 +21,10 @@ use tokio::time::Instant;
 
 use crate::api::words::SessionPath;
 use crate::authentication::Operator;
+use crate::client_address::address;
 use crate::error::{ApiError, ErrorView};
 use crate::preview::Place;
 use crate::query::Id;
-use crate::rate::address;
 use crate::request_id::Verbatim;
 use crate::state::App;
 use crate::tunnel;

@@ -19,8 +19,8 @@ use sandbox_model::{ExecutionId, SessionId};
 
 use super::token::Token;
 use super::{refused, stranger, unauthorized};
+use crate::client_address::address_in;
 use crate::error::ApiError;
-use crate::rate::address_in;
 use crate::state::App;
 
 /// What is reported of, by somebody who may.
