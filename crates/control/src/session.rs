@@ -6,7 +6,7 @@ mod network;
 mod source;
 mod workspace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use sandbox_model::{Language, Session, SessionEvent, SessionId, SessionStatus, TemplateId};
@@ -256,6 +256,15 @@ impl Control {
         };
         let problem = format!("session {id} is {}, not running", session.status);
         Err(ControlError::conflict(problem, solution))
+    }
+}
+
+/// The image that a text names; none for a reference to one in a registry.
+pub(crate) fn image_named(text: &str) -> Option<Image> {
+    match Path::new(text) {
+        _ if text == HOST => Some(Image::Host),
+        directory if directory.is_absolute() => Some(Image::Directory(directory.to_owned())),
+        _ => None,
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::control::Control;
 use crate::error::{ControlError, Kind};
-use crate::session::Asked;
+use crate::session::{Asked, image_named};
 
 /// How long a template that was looked up is believed.
 const FRESH: Duration = Duration::from_secs(60);
@@ -81,6 +81,7 @@ impl Control {
             updated_at: now,
         };
         template.check()?;
+        self.check_image(&template)?;
         let stored = self.shared.records.insert_template(&template).await?;
         self.shared.templates.forget(&template.id);
         let id = template.id.as_str();
@@ -133,6 +134,10 @@ impl Control {
             let found = found.ok_or_else(|| ControlError::not_found(Kind::Template, id))?;
             let new = patch.clone().apply(&found.value);
             new.check()?;
+            // One that only becomes inactive may have lost its image.
+            if patch.image.is_some() {
+                self.check_image(&new)?;
+            }
             match self.shared.records.update_template(&found, &new).await {
                 Ok(stored) => {
                     self.shared.templates.forget(id);
@@ -145,6 +150,27 @@ impl Control {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Checks that sessions can have a template's image, where this server hosts them.
+    fn check_image(&self, template: &Template) -> Result<(), ControlError> {
+        let (image, runtime) = (&template.image, self.shared.live.runtime());
+        if template.runtime != runtime.kind() {
+            return Ok(());
+        }
+        let refused =
+            |problem: String, solution: &str| ControlError::invalid("image", problem, solution);
+        let found = image_named(image).ok_or_else(|| {
+            let problem =
+                format!("'{image}' is an image reference, and the local runtime has no registry");
+            refused(
+                problem,
+                "use `host`, or unpack the image and name its directory",
+            )
+        })?;
+        let solution = "use `host`, or the absolute path of a directory with an unpacked root";
+        let checked = runtime.check_image(&found);
+        checked.map_err(|problem| refused(problem, solution))
     }
 
     /// Deletes a template that no live session uses.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod descriptors;
+mod image;
 pub mod line;
 pub mod local;
 mod nursery;

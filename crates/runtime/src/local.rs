@@ -19,6 +19,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use crate::image;
 use crate::line::Line;
 use crate::nursery::{
     self, Done, LONGEST_NOTICE, Notice, Nursery, Order, Refusal, RefusalKind, SANDBOXES, What,
@@ -26,7 +27,7 @@ use crate::nursery::{
 use crate::promotion::{Promote, Promotion};
 use crate::room::{self, Room};
 use crate::runtime::{Asked, ChangeReport, Raised, Runtime, RuntimeError, Usage};
-use crate::spec::SessionSpec;
+use crate::spec::{Image, SessionSpec};
 
 /// The longest report that is read, in bytes: the longest diff, escaped at worst, and what is around.
 const LONGEST_REPORT: u64 = 128 << 20;
@@ -351,6 +352,13 @@ impl Runtime for Local {
     fn room(&self) -> Result<Room, RuntimeError> {
         let Shared { nursery, group, .. } = &*self.shared;
         room::here(&nursery.root, group.as_ref()).map_err(RuntimeError::Room)
+    }
+
+    fn check_image(&self, image: &Image) -> Result<(), String> {
+        match image {
+            Image::Host => Ok(()),
+            Image::Directory(directory) => image::check(&self.shared.nursery.root, directory),
+        }
     }
 
     fn ping(&self) -> Asked<'_, ()> {

@@ -21,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::line::Line;
 use crate::promotion::{Promote, Promotion};
 use crate::room::Room;
-use crate::spec::SessionSpec;
+use crate::spec::{Image, SessionSpec};
 
 /// What is asked of a runtime, under way.
 pub type Asked<'a, T> = Pin<Box<dyn Future<Output = Result<T, RuntimeError>> + Send + 'a>>;
@@ -36,6 +36,9 @@ pub trait Runtime: Debug + Send + Sync {
 
     /// What its host has, and what of that is free.
     fn room(&self) -> Result<Room, RuntimeError>;
+
+    /// Checks that sessions can have this image, or says why not.
+    fn check_image(&self, image: &Image) -> Result<(), String>;
 
     /// Does it answer?
     fn ping(&self) -> Asked<'_, ()>;

@@ -1,6 +1,8 @@
 //! What a server takes on: as many sessions as it may, limits that it can enforce, and templates as they are now.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use rustix::process::{Signal, kill_process};
 use sandbox_api_tests::process::{executor, unlikely};
 use sandbox_api_tests::{Options, Server, Storage, User, id_of};
@@ -86,10 +88,19 @@ fn a_session_keeps_the_image_that_it_was_made_from() {
     server.post("/templates", &template).json(201);
     let from = |template: &str| json!({ "template_id": template });
     let session = id_of(&server.post("/sessions", &from("moving")).json(201));
-    for image in ["/nowhere/at/all", "python:3"] {
+    for _ in 0..2 {
+        // One that is there, and is gone when the next session is made.
+        let image = tempfile::Builder::new()
+            .prefix("sandbox-image.")
+            .permissions(std::fs::Permissions::from_mode(0o755))
+            .tempdir_in("/srv")
+            .unwrap();
+        std::fs::create_dir(image.path().join("bin")).unwrap();
+        let path = image.path().to_str().unwrap().to_owned();
         server
-            .put("/templates/moving", &json!({ "image": image }))
+            .put("/templates/moving", &json!({ "image": path }))
             .json(200);
+        image.close().unwrap();
         assert_eq!(server.shell(&session, "echo well"), "well");
         // Also when its processes are started anew.
         let word = unlikely(850, 9);
@@ -108,7 +119,7 @@ fn a_session_keeps_the_image_that_it_was_made_from() {
             .post("/sessions", &from("moving"))
             .invalid("template_id");
         assert!(
-            error["error_detail"].as_str().unwrap().contains(image),
+            error["error_detail"].as_str().unwrap().contains(&path),
             "{error}"
         );
     }

@@ -121,7 +121,9 @@ on_every_storage! {
         // As the seed called them.
         let alias = json!({ "template_id": "by-alias", "name": "Alias", "image_url": "host" });
         assert_eq!(server.post("/templates", &alias).json(201)["image"], "host");
-        assert_eq!(server.put("/templates/by-alias", &json!({ "image_url": "/srv" })).json(200)["image"], "/srv");
+        let image = image();
+        let renamed = server.put("/templates/by-alias", &json!({ "image_url": image.path() })).json(200);
+        assert_eq!(renamed["image"], json!(image.path()));
     }
 
     fn a_template_that_may_not_be_is_refused(server: &Server) {
@@ -170,6 +172,29 @@ on_every_storage! {
         }
         let unchanged = server.get("/templates/to-be-changed").json(200);
         assert_eq!(unchanged["updated_at"], unchanged["created_at"]);
+    }
+
+    fn refuses_an_image_that_no_session_could_have(server: &Server) {
+        server.post("/templates", &plain("well")).json(201);
+        let data = server.data();
+        let sessions = data.join("sessions");
+        let images = ["/", "/root", "/nonexist", "/etc/passwd", "/etc", "python:3.11", "registry.example/a/b:1.2", "Host"];
+        for image in images.into_iter().chain([data.to_str().unwrap(), sessions.to_str().unwrap()]) {
+            let mut asked = plain("no-image");
+            asked["image"] = json!(image);
+            for answer in [server.post("/templates", &asked), server.put("/templates/well", &json!({ "image": image }))] {
+                let error = answer.invalid("image: ");
+                assert!(error["error_detail"].as_str().unwrap().contains(image), "{error}");
+                assert!(error["solution"].as_str().unwrap().contains("`host`"), "{error}");
+            }
+        }
+        server.get("/templates/no-image").error(404, "Sandbox.TemplateNotFound");
+        assert_eq!(server.get("/templates/well").json(200)["image"], "host");
+        // One whose image is gone can still be taken out of use.
+        let image = image();
+        server.put("/templates/well", &json!({ "image": image.path() })).json(200);
+        drop(image);
+        server.put("/templates/well", &json!({ "is_active": false })).json(200);
     }
 
     fn a_template_in_use_is_not_deleted_but_deprecated(server: &Server) {

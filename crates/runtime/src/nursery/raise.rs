@@ -15,6 +15,7 @@ use sandbox_workspace::{Sandbox, base};
 use super::Refusal;
 use super::reach::Reach;
 use super::workspaces;
+use crate::image;
 use crate::spec::{Image, SessionSpec};
 
 /// Where a session's workspace is inside.
@@ -101,22 +102,7 @@ fn system(root: &Path, image: &Image) -> Result<Filesystem, Refusal> {
     let Image::Directory(directory) = image else {
         return Ok(Filesystem::Built);
     };
-    let refuse = |reason: &str| format!("{} is no image: {reason}", directory.display());
-    if !directory.is_absolute() {
-        return Err(refuse("its path is not absolute").into());
-    }
-    let found = directory
-        .canonicalize()
-        .map_err(|error| refuse(&error.to_string()))?;
-    if !found.is_dir() {
-        return Err(refuse("it is not a directory").into());
-    }
-    // Everybody's workspaces would be in it.
-    let root = root.canonicalize()?;
-    if root.starts_with(&found) {
-        return Err(refuse("what sessions have is kept in it").into());
-    }
-    Ok(Filesystem::Image(found))
+    Ok(Filesystem::Image(image::resolve(root, directory)?))
 }
 
 fn policy(root: &Path, sandbox: &Sandbox, reach: &Reach, system: Filesystem) -> Policy {
