@@ -168,7 +168,9 @@ on_every_storage! {
         }
         let mut whole = server.get(&format!("/executions/{execution}")).json(200);
         assert_eq!((&whole["code"], &whole["event"]), (&json!(code), &json!({ "k": "v" })));
+        assert_eq!(whole["result"], result);
         let object = whole.as_object_mut().unwrap();
+        object.remove("result");
         object.remove("code");
         object.remove("event");
         assert_eq!(whole, status);

@@ -222,7 +222,7 @@ impl Answer {
 
 /// Gets an execution, with its code.
 ///
-/// What it printed and returned is its result.
+/// With its result, once it is over.
 #[utoipa::path(get, path = "/executions/{execution_id}", tag = "executions", operation_id = "get_execution",
     security(("api_key" = ["read"])), params(ExecutionPath),
     responses((status = 200, body = ExecutionView, description = "The execution, over or not"),
@@ -233,12 +233,16 @@ pub(crate) async fn get(
     Id(id): Id<ExecutionId>,
 ) -> Result<Json<ExecutionView>, ApiError> {
     let execution = app.control.execution(&id).await?;
-    Ok(Json(ExecutionView::of(execution)))
+    let result = match execution.status.is_over() {
+        true => Some(ResultView::of(&app.control.finished(&id).await?)),
+        false => None,
+    };
+    Ok(Json(ExecutionView::of(execution, result)))
 }
 
 /// Tells where an execution is in its life.
 ///
-/// The same as the execution itself, without code and event: for asking again and again.
+/// The same as the execution itself, without code, event and result: for asking again and again.
 #[utoipa::path(get, path = "/executions/{execution_id}/status", tag = "executions",
     operation_id = "get_execution_status", security(("api_key" = ["read"])), params(ExecutionPath),
     responses((status = 200, body = StatusView, description = "Where it is"), (status = 404, body = ErrorView)))]

@@ -75,6 +75,9 @@ pub(crate) struct ExecutionView {
     /// What it was given, as any JSON.
     #[schema(value_type = Value)]
     event: Box<RawValue>,
+    /// What became of it, as `/result` gives it; null until it is over.
+    #[schema(required)]
+    result: Option<ResultView>,
 }
 
 /// What became of an execution.
@@ -174,8 +177,9 @@ pub(crate) struct ArtifactView {
 }
 
 impl ExecutionView {
-    pub(super) fn of(execution: Execution) -> ExecutionView {
+    pub(super) fn of(execution: Execution, result: Option<ResultView>) -> ExecutionView {
         ExecutionView {
+            result,
             code: execution.code.clone(),
             event: raw(&execution.event).unwrap_or_default(),
             status: StatusView::of(summary(execution)),
