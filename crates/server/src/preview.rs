@@ -51,6 +51,29 @@ const ABOUT_THE_ORIGIN: [&str; 21] = [
     "www-authenticate",
 ];
 
+/// What a proxy in front of us would obey rather than pass on: it would send a file of its own machine, or what another
+/// address answers, and keep what it should not. Each is the beginning of names.
+const ORDERS_TO_PROXIES: [&str; 12] = [
+    // nginx, and its module that packs archives.
+    "x-accel-",
+    "x-archive-",
+    // Apache, lighttpd, Caddy and others.
+    "x-sendfile",
+    "x-send-file",
+    "x-lighttpd-",
+    // LiteSpeed.
+    "x-litespeed-",
+    // Perlbal and MogileFS.
+    "x-reproxy-",
+    // Envoy.
+    "x-envoy-",
+    // Caches and content delivery networks.
+    "surrogate-",
+    "edge-control",
+    "cdn-cache-control",
+    "cloudflare-cdn-cache-control",
+];
+
 /// What a cookie of a preview is called in the client: this, and its own name.
 const COOKIE: &str = "preview.";
 
@@ -127,6 +150,7 @@ impl Place {
         for name in ABOUT_THE_ORIGIN {
             headers.remove(name);
         }
+        without_orders(headers);
         let set: Vec<_> = headers
             .get_all(header::SET_COOKIE)
             .iter()
@@ -203,6 +227,17 @@ fn cookies(headers: &HeaderMap) -> Option<HeaderValue> {
         return None;
     }
     HeaderValue::from_str(&own.join("; ")).ok()
+}
+
+fn without_orders(headers: &mut HeaderMap) {
+    let is_order = |name: &&HeaderName| {
+        let mut orders = ORDERS_TO_PROXIES.into_iter();
+        orders.any(|order| name.as_str().starts_with(order))
+    };
+    let orders: Vec<HeaderName> = headers.keys().filter(is_order).cloned().collect();
+    for name in orders {
+        headers.remove(name);
+    }
 }
 
 fn without_hops(headers: &mut HeaderMap) {
@@ -313,6 +348,34 @@ mod tests {
                 "content-type: text/html",
                 &format!("set-cookie: preview.__Host-key=x; SameSite=None; Secure; Path={PREFIX}/"),
                 &format!("set-cookie: preview.session=stolen; HttpOnly; Path={PREFIX}/"),
+            ]
+        );
+    }
+
+    #[test]
+    fn no_proxy_in_front_is_told_what_to_do() {
+        let mut headers = headers(&[
+            ("content-type", "text/html"),
+            ("x-accelerated", "yes"),
+            ("X-Accel-Redirect", "/etc/passwd"),
+            ("x-accel-redirect", "/internal/secret"),
+            ("x-accel-limit-rate", "1"),
+            ("x-sendfile", "/etc/passwd"),
+            ("x-sendfile2", "/etc/passwd 0-"),
+            ("x-lighttpd-send-file", "/etc/passwd"),
+            ("x-lighttpd-send-tempfile", "/etc/passwd"),
+            ("x-litespeed-location", "/etc/passwd"),
+            ("x-reproxy-url", "http://169.254.169.254/"),
+            ("x-archive-files", "zip"),
+            ("surrogate-control", "max-age=999999"),
+        ]);
+        place().outward(&mut headers);
+        assert_eq!(
+            written(&headers),
+            [
+                "content-security-policy: sandbox allow-scripts allow-forms allow-popups allow-downloads",
+                "content-type: text/html",
+                "x-accelerated: yes",
             ]
         );
     }
