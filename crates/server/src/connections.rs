@@ -5,6 +5,8 @@
 //! nobody keeps another out by saying nothing, or by saying it slowly. What is asked is the router's affair, and
 //! how slowly a body may come is [`crate::pace`]'s.
 
+mod heads;
+
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -26,6 +28,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tower::Service as _;
+
+use heads::{Failure, Watched};
 
 /// How long a head may take to be sent, and how long one may wait before it sends the next.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -194,33 +198,40 @@ impl Connection {
             request.extensions_mut().insert(ConnectInfo(peer));
             router.clone().call(request)
         });
-        let line = TokioIo::new(line);
-        let connection = self.protocol.serve_connection_with_upgrades(line, service);
-        let (mut connection, mut silence) = (pin!(connection), pin!(sleep(SILENCE)));
-        let (mut is_watched, mut is_ending) = (true, false);
-        loop {
-            tokio::select! {
-                biased;
-                // What broke it is for whoever asked to see.
-                _ = connection.as_mut() => return,
-                () = silence.as_mut(), if is_watched => match asked.lately() {
-                    // Until it is known what is spoken, nobody else looks at how long that takes.
-                    Lately::Never => return,
-                    // From its first head on, the protocol does.
-                    Lately::InTurn => is_watched = false,
-                    Lately::InStreams => silence.as_mut().reset(Instant::now() + SILENCE),
-                    // What it still waits for, it gets.
-                    Lately::Nothing => {
-                        is_watched = false;
+        let line = Watched::new(line);
+        let connection = self
+            .protocol
+            .serve_connection_with_upgrades(TokioIo::new(line.clone()), service);
+        let failure = {
+            let (mut connection, mut silence) = (pin!(connection), pin!(sleep(SILENCE)));
+            let (mut is_watched, mut is_ending) = (true, false);
+            loop {
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => break match ended {
+                        Ok(()) => Failure::Other,
+                        Err(error) => Failure::of(&*error),
+                    },
+                    () = silence.as_mut(), if is_watched => match asked.lately() {
+                        // Until it is known what is spoken, nobody else looks at how long that takes.
+                        Lately::Never => break Failure::Late,
+                        // From its first head on, the protocol does.
+                        Lately::InTurn => is_watched = false,
+                        Lately::InStreams => silence.as_mut().reset(Instant::now() + SILENCE),
+                        // What it still waits for, it gets.
+                        Lately::Nothing => {
+                            is_watched = false;
+                            connection.as_mut().graceful_shutdown();
+                        }
+                    },
+                    _ = self.end.changed(), if !is_ending => {
+                        is_ending = true;
                         connection.as_mut().graceful_shutdown();
                     }
-                },
-                _ = self.end.changed(), if !is_ending => {
-                    is_ending = true;
-                    connection.as_mut().graceful_shutdown();
                 }
             }
-        }
+        };
+        line.finish(failure).await;
     }
 }
 

@@ -173,16 +173,24 @@ impl ApiError {
         self
     }
 
-    /// As it is written in answer to this request.
-    pub(crate) fn render(&self, request_id: &RequestId) -> Response {
-        let view = ErrorView {
+    /// Its body in answer to a request that never reached a handler.
+    pub(crate) fn text(&self, request_id: &RequestId) -> Vec<u8> {
+        serde_json::to_vec(&self.view(request_id)).unwrap_or_default()
+    }
+
+    fn view(&self, request_id: &RequestId) -> ErrorView {
+        ErrorView {
             error_code: self.code.to_owned(),
             description: self.description.clone(),
             error_detail: self.detail.clone(),
             solution: self.solution.clone(),
             request_id: request_id.to_string(),
-        };
-        let mut response = (self.status, axum::Json(view)).into_response();
+        }
+    }
+
+    /// As it is written in answer to this request.
+    pub(crate) fn render(&self, request_id: &RequestId) -> Response {
+        let mut response = (self.status, axum::Json(self.view(request_id))).into_response();
         let headers = response.headers_mut();
         if let Some(wait) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
@@ -196,6 +204,34 @@ impl ApiError {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+
+    /// A request whose head could not be read.
+    pub(crate) fn of_head(status: StatusCode) -> ApiError {
+        let (description, detail, solution) = match status {
+            StatusCode::URI_TOO_LONG => (
+                "the request's URI is too long",
+                "a URI may have 65534 bytes",
+                "send what is long in the body, where the route has one",
+            ),
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => (
+                "the request's headers are too large",
+                "a request may have 100 headers, and 400 KiB of them together with its URI",
+                "send fewer or shorter headers",
+            ),
+            StatusCode::REQUEST_TIMEOUT => (
+                "the request did not arrive in time",
+                "its head must arrive within 30 seconds",
+                "send it again, faster",
+            ),
+            _ => (
+                "the request is malformed",
+                "its first line or one of its headers is not valid HTTP",
+                "send an HTTP/1.1 or HTTP/2 request",
+            ),
+        };
+        let code = "Sandbox.InvalidParameter";
+        ApiError::new(status, code, description, detail, solution)
     }
 
     /// What the framework refused, in our words.

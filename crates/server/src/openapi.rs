@@ -30,8 +30,11 @@ use crate::router;
         title = "sandbox",
         description = "Sessions, executions, templates and files: a place of its own for every run of an agent.\n\n\
             Every request but those about the server's health brings a key: `Authorization: Bearer KEY`. Every error \
-            has the same shape, `Error`. Every answer has an `X-Request-Id`, the request's own if it brought a well-formed \
-            one, which is also on every line that the server logs about it. Lists come newest first, a page at a time: \
+            has the same shape, `Error`. Every answer has an `X-Request-Id`, which is also on every line that the server \
+            logs about the request: the request's own if that has 8 to 64 letters, digits, `.`, `_` and `-` and starts with a letter or \
+            digit, else a new one, `req_` and 16 letters and digits; an identifier that is not well formed is replaced, never \
+            an error. A request whose head cannot be read is answered with 400 (malformed), 408 (not complete after 30 seconds), 414 (a \
+            URI of more than 65534 bytes) or 431 (more than 100 headers, or too large ones), and an `Error`. Lists come newest first, a page at a time: \
             `limit`, and `offset` or the `cursor` that the page before gave. Times are RFC 3339 in UTC.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
@@ -214,7 +217,10 @@ fn retry_after() -> Header {
 
 fn request_id() -> Header {
     let mut header = Header::new(ObjectBuilder::new().schema_type(Type::String).build());
-    header.description = Some("What the server's log calls the request".to_owned());
+    header.description = Some(
+        "What the server's log calls the request: its own `X-Request-Id` if that is well formed, else a new one"
+            .to_owned(),
+    );
     header
 }
 

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
-use sandbox_api_tests::{Opened, Options, Server, Storage, eventually, pause};
+use sandbox_api_tests::{Call, Opened, Options, Server, Storage, eventually, pause};
 use serde_json::json;
 
 fn options() -> Options {
@@ -84,6 +84,24 @@ fn a_body_that_does_not_come_is_given_up_and_told() {
     call.send().invalid("too slowly");
     let took = begin.elapsed();
     assert!(took >= WAITED, "{took:?}");
+}
+
+#[test]
+fn a_head_that_cannot_be_read_has_the_error_of_the_api() {
+    let server = options().start();
+    let call = |target: &str| Call::new(server.address(), "GET", target);
+    let long = format!("/health?{}", "a".repeat(100_000));
+    call(&long).send().error(414, "Sandbox.InvalidParameter");
+    let large = call("/health").header("X-Large", "a".repeat(600_000));
+    large.send().error(431, "Sandbox.InvalidParameter");
+    let many = (0..150).fold(call("/health"), |call, number| {
+        call.header(&format!("X-{number}"), "1")
+    });
+    many.send().error(431, "Sandbox.InvalidParameter");
+    let malformed = call("/health").header("X Y", "1");
+    malformed.send().error(400, "Sandbox.InvalidParameter");
+    let fits = format!("/health?{}", "a".repeat(60_000));
+    call(&fits).send().expect(200);
 }
 
 /// Nothing is heard on it for so long that something would have been.

@@ -49,8 +49,29 @@ fn router(go: &Arc<Notify>) -> Router {
         .route("/", get(|| async { "here" }))
         .route("/peer", get(peer))
         .route("/late", get(late))
+        .route("/refusal", get(looks_like_a_refusal))
         .route("/held", get(held))
         .route("/upgraded", get(upgraded))
+}
+
+const REFUSAL: &str = "HTTP/1.1 431 No\r\ncontent-length: 0\r\n\r\n";
+
+/// A body whose second piece is written like a refusal.
+async fn looks_like_a_refusal() -> Response {
+    let pieces = futures_util::stream::unfold(0, |number| async move {
+        tokio::task::yield_now().await;
+        let piece = match number {
+            0 => "first",
+            1 => REFUSAL,
+            _ => return None,
+        };
+        Some((Ok::<_, std::convert::Infallible>(piece), number + 1))
+    });
+    let length = "first".len() + REFUSAL.len();
+    let response = Response::builder().header(header::CONTENT_LENGTH, length);
+    response
+        .body(Body::from_stream(pieces))
+        .expect("a response")
 }
 
 fn ask(path: &str) -> Vec<u8> {
@@ -153,6 +174,96 @@ async fn who_asks_is_known_by_their_address() {
     let (mut client, _over) = connection();
     client.write_all(&ask("/peer")).await.unwrap();
     hear(&mut client, "192.0.2.7:7").await;
+}
+
+/// What is answered on a connection until it is closed.
+async fn all_of(mut client: DuplexStream) -> String {
+    let mut heard = String::new();
+    client.read_to_string(&mut heard).await.unwrap();
+    heard
+}
+
+/// The head of an answer, and its body.
+fn parts(answer: &str) -> (&str, serde_json::Value) {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let body = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+    (head, body)
+}
+
+#[tokio::test]
+async fn a_head_that_cannot_be_read_is_answered_like_any_error() {
+    let get =
+        |path: &str, headers: &str| format!("GET {path} HTTP/1.1\r\nHost: here\r\n{headers}\r\n");
+    let many: String = (0..200)
+        .map(|number| format!("x-{number}: 1\r\n"))
+        .collect();
+    for (head, status) in [
+        (get(&format!("/{}", "a".repeat(70_000)), ""), 414),
+        (get("/", &format!("x: {}\r\n", "a".repeat(500_000))), 431),
+        (get("/", &many), 431),
+        (get("/", "no colon\r\n"), 400),
+        ("GET / HTTP/3.7\r\n\r\n".to_owned(), 400),
+        ("\u{1}\u{2}\u{3}\r\n\r\n".to_owned(), 400),
+    ] {
+        // Also after one that could be read.
+        for before in [Vec::new(), ask("/")] {
+            let (mut client, over) = connection();
+            if !before.is_empty() {
+                client.write_all(&before).await.unwrap();
+                hear(&mut client, "here").await;
+            }
+            let (reading, mut writing) = tokio::io::split(client);
+            let sent = head.clone();
+            let writer = tokio::spawn(async move {
+                // It need not read all of it.
+                let _ = writing.write_all(sent.as_bytes()).await;
+                let _ = writing.shutdown().await;
+            });
+            let mut reading = reading;
+            let mut answer = String::new();
+            reading.read_to_string(&mut answer).await.unwrap();
+            let (head, error) = parts(&answer);
+            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+            assert!(head.contains("content-type: application/json"), "{head}");
+            let id = error["request_id"].as_str().unwrap();
+            assert!(head.contains(&format!("x-request-id: {id}")), "{head}");
+            assert_eq!(error["error_code"], "Sandbox.InvalidParameter");
+            for field in ["description", "error_detail", "solution"] {
+                assert!(!error[field].as_str().unwrap().is_empty(), "{error}");
+            }
+            writer.await.unwrap();
+            over.after().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_stands_still_is_answered_before_it_is_closed() {
+    let (mut client, _over) = connection();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
+    let answer = all_of(client).await;
+    let (head, error) = parts(&answer);
+    assert!(head.starts_with("HTTP/1.1 408 "), "{head}");
+    assert_eq!(error["error_code"], "Sandbox.InvalidParameter");
+    // Who is only silent is told nothing.
+    let (mut client, _over) = connection();
+    client.write_all(&ask("/")).await.unwrap();
+    let answer = all_of(client).await;
+    assert!(answer.ends_with("here"), "{answer}");
+    let (client, _over) = connection();
+    assert_eq!(all_of(client).await, "");
+}
+
+#[tokio::test]
+async fn what_only_looks_like_a_refusal_is_passed_on() {
+    let (mut client, over) = connection();
+    for _ in 0..2 {
+        client.write_all(&ask("/refusal")).await.unwrap();
+        let heard = hear(&mut client, REFUSAL).await;
+        assert_eq!(heard.matches("HTTP/1.1 ").count(), 2, "{heard}");
+    }
+    drop(client);
+    over.after().await;
 }
 
 async fn answered(sender: &mut http2::SendRequest<Empty<Bytes>>, path: &str) -> Bytes {
