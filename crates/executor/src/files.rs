@@ -45,15 +45,17 @@ impl Files {
     /// Opens the file at `path` for reading.
     pub fn read(&self, path: &Path) -> io::Result<(OwnedFd, u64)> {
         // Without waiting for somebody at the other end, should it be a pipe.
-        let file = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
+        let file = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK);
+        let file = file.map_err(|error| match Errno::from_io_error(&error) {
+            // A socket cannot be opened at all, nor can a device that is not there.
+            Some(Errno::NXIO | Errno::NODEV) => not_regular(),
+            _ => error,
+        })?;
         let found = rustix::fs::fstat(&file)?;
         match FileType::from_raw_mode(found.st_mode) {
             FileType::RegularFile => Ok((file, size_of(&found))),
             FileType::Directory => Err(Errno::ISDIR.into()),
-            _ => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "it is not a regular file",
-            )),
+            _ => Err(not_regular()),
         }
     }
 
@@ -168,6 +170,10 @@ impl Files {
         }
         Err(Errno::AGAIN.into())
     }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 fn size_of(found: &Stat) -> u64 {
@@ -314,7 +320,15 @@ mod tests {
         let mode = Mode::from_raw_mode(0o644);
         rustix::fs::mknodat(CWD, workspace.join("pipe"), FileType::Fifo, mode, 0).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(workspace.join("socket")).unwrap();
-        for path in ["pipe", "socket", "sub", ""] {
+        // Nobody needs power to make this one, and nothing is behind it.
+        let device = workspace.join("device");
+        rustix::fs::mknodat(CWD, device, FileType::CharacterDevice, mode, 0).unwrap();
+        for path in ["pipe", "socket", "device"] {
+            let refused = read(&files, path).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{path}");
+            assert_eq!(refused.to_string(), "it is not a regular file", "{path}");
+        }
+        for path in ["sub", ""] {
             assert!(read(&files, path).is_err(), "{path}");
         }
         for path in ["sub", "", "sub/file/below"] {

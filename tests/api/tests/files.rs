@@ -253,8 +253,11 @@ on_every_storage! {
         server.get(&format!("/sessions/{id}/files?path=missing")).error(404, "Sandbox.FileNotFound");
         server.get(&format!("/sessions/{id}/archive?path=missing")).error(404, "Sandbox.FileNotFound");
         // A directory is no file, nor is a pipe or a device.
-        server.shell(&id, "mkfifo pipe");
-        for path in ["dir", "dir/", "pipe"] {
+        server.shell(&id, "mkfifo pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"socket\")'");
+        for path in ["pipe", "socket"] {
+            download(server, &id, path).invalid("path: it is not a regular file");
+        }
+        for path in ["dir", "dir/"] {
             download(server, &id, path).error(400, "Sandbox.InvalidParameter");
         }
         let error = download(server, &id, "dir").invalid("path: 'dir' is a directory");
