@@ -208,6 +208,55 @@ as_both! {
         }
     }
 
+    /// The command wrote to the page before: writing again leaves no trace in the file's times.
+    fn what_a_live_run_wrote_through_a_mapping_is_not_promoted_unseen(user) {
+        each_backend(user, |fixture| {
+            fixture.run("printf aaaaaaaa > mapped").succeeded();
+            let script = "import mmap, sys; f = open('mapped', 'r+b'); m = mmap.mmap(f.fileno(), 0)\n\
+                          m[0:8] = b'reviewed'; print('up', flush=True); sys.stdin.readline(); m[0:8] = b'unseen!!'";
+            let mut run = fixture.start(["run", BOX, "python3", "-c", script]);
+            run.wait_for("up");
+            let mut terminal = Terminal::open();
+            let mut command = fixture.command(["promote", BOX]);
+            let mut child = terminal.attach(&mut command).spawn().unwrap();
+            while !["[y/N]", "is busy"].iter().any(|text| terminal.shown().contains(text)) {
+                std::thread::yield_now();
+            }
+            run.say("go");
+            run.end().succeeded();
+            terminal.enter("y\n");
+            let status = terminal.until_end(&mut child);
+            assert!(!status.success(), "{}", terminal.shown());
+            assert!(!fixture.source().join("mapped").exists(), "{}", terminal.shown());
+        });
+    }
+
+    fn a_run_after_the_plan_was_shown_ends_the_promote(user) {
+        each_backend(user, |fixture| {
+            for options in [&[][..], &["--interactive"]] {
+                fixture.run("echo edited > other").succeeded();
+                let mut terminal = Terminal::open();
+                let mut command = fixture.command(["promote", BOX].iter().chain(options));
+                let mut child = terminal.attach(&mut command).spawn().unwrap();
+                if !options.is_empty() {
+                    terminal.wait_for("Promote it?");
+                    terminal.enter("y\n");
+                }
+                terminal.wait_for("[y/N]");
+                // Looking is welcome.
+                fixture.ok(["diff", BOX]);
+                fixture.run("true").succeeded();
+                terminal.enter("y\n");
+                let status = terminal.until_end(&mut child);
+                assert!(!status.success(), "{}", terminal.shown());
+                assert!(terminal.shown().contains("a command ran in sandbox"), "{}", terminal.shown());
+                assert_eq!(fs::read_to_string(fixture.source().join("other")).unwrap(), "other\n");
+            }
+            promote(fixture, &[]).succeeded();
+            assert_eq!(fs::read_to_string(fixture.source().join("other")).unwrap(), "edited\n");
+        });
+    }
+
     fn without_a_terminal_nothing_is_asked_and_nothing_done(user) {
         let fixture = Fixture::new(user);
         fixture.write("source/file", "x\n");

@@ -20,6 +20,7 @@ mod credentials;
 mod ending;
 #[cfg(test)]
 mod generated;
+mod interruption;
 mod isolation_options;
 mod narration;
 mod output;
@@ -32,6 +33,7 @@ mod quoting;
 mod reading;
 mod record;
 mod refusals;
+mod repair;
 mod report;
 mod serve;
 mod shell;
@@ -54,7 +56,7 @@ pub fn main() -> ExitCode {
         Some(command) => command.execute(),
         None => arguments::parse(arguments).and_then(command::Command::execute),
     };
-    result
-        .unwrap_or_else(|problem| Ending::Status(report::tell(&problem)))
-        .take()
+    let ending = result.unwrap_or_else(|problem| Ending::Status(report::tell(&problem)));
+    interruption::release();
+    ending.take()
 }

@@ -2,22 +2,23 @@
 //! `sync --direction sandbox-to-source` share.
 
 use sandbox_model::{Operation, Outcome};
-use sandbox_workspace::Sandbox;
 use sandbox_workspace::promote::{
     self, Backup, Conflict, GitControl, LeftOutReason, Plan, PromoteError, Promoted, Resolution,
-    Resolutions, Selection,
+    Resolutions, Review, Selection,
 };
+use sandbox_workspace::{Sandbox, View};
 use serde::Serialize;
 
 use crate::chooser;
 use crate::command::create::shown;
+use crate::interruption::{self, Interruptible};
 use crate::narration::{self, Paint};
 use crate::output::{self, Output};
 use crate::preview;
 use crate::progress::Bar;
 use crate::prompt;
-use crate::reading::Reading;
 use crate::record::recorded;
+use crate::repair;
 use crate::report::{Problem, Refusal};
 use crate::summary::counted;
 
@@ -36,6 +37,8 @@ pub(crate) struct Wishes {
     pub(crate) choose: bool,
     /// In which form the plan is printed.
     pub(crate) form: Form,
+    /// The review under way, where the changes were shown already.
+    pub(crate) review: Option<Review>,
 }
 
 /// Who says yes.
@@ -81,14 +84,22 @@ struct Report<'p> {
 
 /// Promotes and leaves a record (not of a dry run).
 pub(crate) fn promote(sandbox: Sandbox, mut wishes: Wishes) -> Result<Verdict, Problem> {
+    repair::source_thoroughly(&sandbox.root, sandbox.source());
     if wishes.consent == Consent::DryRun {
-        let plan = settle(sandbox, &mut wishes)?.1;
+        let _lock = sandbox.lock_shared()?;
+        let plan = settle(&sandbox, &mut wishes)?;
         return finish_dry_run(plan, wishes.form);
     }
     let root = sandbox.root.clone();
     recorded(&root, Operation::Promote, |detail| {
         detail.about(&sandbox);
-        let (sandbox, plan) = settle(sandbox, &mut wishes)?;
+        // From before the plan is made until it is applied: what is promoted is what was shown.
+        let review = match wishes.review.take() {
+            Some(review) => review,
+            None if wishes.consent == Consent::Given => Review::begin_alone(&sandbox)?,
+            None => Review::begin(&sandbox)?,
+        };
+        let plan = settle(&sandbox, &mut wishes)?;
         if plan.steps.is_empty() {
             say_nothing(&plan, wishes.form)?;
             detail.text = "nothing to promote".to_owned();
@@ -100,15 +111,14 @@ pub(crate) fn promote(sandbox: Sandbox, mut wishes: Wishes) -> Result<Verdict, P
             return Ok(Verdict::Declined);
         }
         detail.text = counted(preview::effective(&plan), "change", "changes");
-        apply(&sandbox, plan, &wishes)?;
+        apply(&sandbox, review, plan, &wishes)?;
         Ok(Verdict::Done)
     })
 }
 
 /// Plans until nothing is in the way, asking where there is somebody to ask; then shows the plan.
-fn settle(sandbox: Sandbox, wishes: &mut Wishes) -> Result<(Sandbox, Plan), Problem> {
-    let reading = Reading::of(sandbox)?;
-    let view = reading.view()?;
+fn settle(sandbox: &Sandbox, wishes: &mut Wishes) -> Result<Plan, Problem> {
+    let view = View::open(sandbox)?;
     let may_ask = wishes.consent == Consent::Ask && prompt::is_interactive();
     let make = |wishes: &Wishes| {
         promote::plan(
@@ -147,8 +157,7 @@ fn settle(sandbox: Sandbox, wishes: &mut Wishes) -> Result<(Sandbox, Plan), Prob
     if !plan.refused.is_empty() {
         return Err(PromoteError::Refused(plan.refused).into());
     }
-    drop(view);
-    Ok((reading.release(), plan))
+    Ok(plan)
 }
 
 /// A dry run's plan is data, any other's is narration.
@@ -220,11 +229,13 @@ fn agreed(plan: &Plan, consent: Consent) -> Result<bool, Problem> {
     Ok(prompt::confirm(&format!("Apply {count} to {source}?")))
 }
 
-fn apply(sandbox: &Sandbox, plan: Plan, wishes: &Wishes) -> Result<(), Problem> {
+fn apply(sandbox: &Sandbox, review: Review, plan: Plan, wishes: &Wishes) -> Result<(), Problem> {
     let count = counted(preview::effective(&plan), "change", "changes");
     let source = shown(&plan.source);
     let kept = (wishes.form == Form::Json).then(|| plan.clone());
-    let promoted = promote::apply(sandbox, plan, wishes.backup, &mut Bar::default())?;
+    interruption::hold();
+    let mut progress = Interruptible::default();
+    let promoted = promote::apply_reviewed(sandbox, review, plan, wishes.backup, &mut progress)?;
     narration::say(format_args!("Promoted {count} to {source}."));
     if let Some(backup) = &promoted.backup {
         narration::say(format_args!(

@@ -1,14 +1,12 @@
-//! Opening a sandbox to look at it: locked against those who must be alone, and repaired first.
+//! Opening a sandbox to look at it, locked against those who must be alone.
 
 use std::path::{Component, Path, PathBuf};
 
 use sandbox_model::RelPath;
 use sandbox_workspace::lock::Lock;
-use sandbox_workspace::promote::{self, Recovery};
 use sandbox_workspace::{Sandbox, View};
 
 use crate::command::create::shown;
-use crate::narration;
 use crate::report::{Problem, Refusal};
 use crate::surroundings;
 
@@ -27,7 +25,6 @@ impl Reading {
 
     /// Locks an open sandbox.
     pub(crate) fn of(sandbox: Sandbox) -> Result<Reading, Problem> {
-        repair(&sandbox)?;
         let lock = sandbox.lock_shared()?;
         Ok(Reading {
             sandbox,
@@ -44,30 +41,6 @@ impl Reading {
     pub(crate) fn view(&self) -> Result<View<'_>, Problem> {
         Ok(View::open(&self.sandbox)?)
     }
-}
-
-/// Finishes or takes back what an interrupted promote left in the source, and says so.
-pub(crate) fn repair(sandbox: &Sandbox) -> Result<(), Problem> {
-    let Some(recovered) = promote::recover(&sandbox.root, sandbox.source())? else {
-        return Ok(());
-    };
-    let way = match recovered.outcome {
-        Recovery::RolledBack => "taken back",
-        Recovery::Finished => "finished",
-    };
-    let source = shown(sandbox.source());
-    narration::say(format_args!(
-        "An interrupted promote to {source} was {way}."
-    ));
-    for path in &recovered.left {
-        narration::warn(format_args!(
-            "{path} was changed meanwhile and left as it is"
-        ));
-    }
-    if let Some(kept) = &recovered.kept {
-        narration::say(format_args!("What belonged there is in {}.", shown(kept)));
-    }
-    Ok(())
 }
 
 /// Paths as typed, below the source: from the working directory where that is inside the source,

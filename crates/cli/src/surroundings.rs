@@ -14,6 +14,7 @@ use sandbox_workspace::{Root, Sandbox};
 use thiserror::Error;
 
 use crate::config::{Config, ConfigError};
+use crate::repair;
 use crate::report::{Problem, Refusal};
 
 /// What the environment lacks or gets wrong.
@@ -112,14 +113,35 @@ pub(crate) fn root_path() -> Result<PathBuf, Problem> {
     }
 }
 
-/// The sandbox root, opened.
+/// The sandbox root, opened. What interrupted promotes left in any of its sources is repaired first.
 pub(crate) fn root() -> Result<Root, Problem> {
+    let root = root_unrepaired()?;
+    repair::root(&root);
+    Ok(root)
+}
+
+/// The sandbox root, opened, for a command that is about one source; what an interrupted promote left
+/// there is repaired first.
+pub(crate) fn root_for(source: &Path) -> Result<Root, Problem> {
+    let root = root_unrepaired()?;
+    match source.canonicalize() {
+        Ok(source) => repair::source(&root, &source),
+        // Whoever needs the source finds out.
+        Err(_) => repair::source(&root, source),
+    }
+    Ok(root)
+}
+
+/// The sandbox root, opened and nothing else: for completions, and to find a source first.
+pub(crate) fn root_unrepaired() -> Result<Root, Problem> {
     Ok(Root::open(&root_path()?)?)
 }
 
-/// The sandbox of this name.
+/// The sandbox of this name. What an interrupted promote left in its source is repaired first.
 pub(crate) fn sandbox(name: &str) -> Result<Sandbox, Problem> {
-    Ok(root()?.sandbox(name)?)
+    let sandbox = root_unrepaired()?.sandbox(name)?;
+    repair::source(&sandbox.root, sandbox.source());
+    Ok(sandbox)
 }
 
 /// `path` from the working directory on, `.` and `..` kept for the kernel to resolve.

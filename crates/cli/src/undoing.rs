@@ -9,13 +9,14 @@ use sandbox_workspace::{Root, history};
 use crate::ages;
 use crate::command::create::shown;
 use crate::ending::Ending;
+use crate::interruption::{self, Interruptible};
 use crate::narration;
 use crate::output::{self, Output};
-use crate::progress::Bar;
 use crate::promotion::{Consent, Form};
 use crate::prompt;
 use crate::reading;
 use crate::record::recorded;
+use crate::repair;
 use crate::report::{Problem, Refusal};
 use crate::summary::counted;
 use crate::surroundings;
@@ -27,9 +28,9 @@ pub(crate) fn undo(
     consent: Consent,
     form: Form,
 ) -> Result<Ending, Problem> {
-    let root = surroundings::root()?;
+    let root = surroundings::root_unrepaired()?;
     let source = source_of(&root, name)?;
-    sandbox_workspace::promote::recover(&root, &source)?;
+    repair::source_thoroughly(&root, &source);
     let paths = reading::below(&source, typed)?;
     let record = latest(&root, &source, name)?;
     let affected: Vec<&RelPath> = record
@@ -50,7 +51,9 @@ pub(crate) fn undo(
             return Ok(Ending::DONE);
         }
         let which = Which::Id(record.id.clone());
-        let undone = undo::undo(&root, &source, &which, &paths, &mut Bar::default())?;
+        interruption::hold();
+        let mut progress = Interruptible::default();
+        let undone = undo::undo(&root, &source, &which, &paths, &mut progress)?;
         tell(&undone, &source, form)
     })
 }

@@ -1,7 +1,6 @@
 //! One command in one sandbox, from lock to record: what `run`, `try` and `enter` share.
 //!
-//! This is the product's latency. In order: lock shared, repair what an interrupted promote left,
-//! launch, wait; and while the kernel takes the sandbox down, record the base of what was touched,
+//! This is the product's latency. In order: lock shared, launch, wait; and while the kernel takes the sandbox down, record the base of what was touched,
 //! unlock, append to the history.
 
 use std::ffi::OsString;
@@ -24,7 +23,6 @@ use crate::bridge;
 use crate::credentials;
 use crate::ending::Ending;
 use crate::narration;
-use crate::reading;
 use crate::record::{Detail, recorded};
 use crate::refusals;
 use crate::report::{self, Problem, Refusal};
@@ -96,8 +94,7 @@ fn attend(
     detail: &mut Detail,
     remains: &mut Option<Run>,
 ) -> Result<Performed, Problem> {
-    let lock = sandbox.lock_shared()?;
-    reading::repair(sandbox)?;
+    let lock = sandbox.lock_for_run()?;
     check_hidden(sandbox, &workload.settings)?;
     let policy = policy(sandbox, workload)?;
     let mut began = None;

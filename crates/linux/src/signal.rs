@@ -65,6 +65,33 @@ pub fn restore(mask: &Mask) -> io::Result<()> {
     }
 }
 
+/// The first of `signals` that is blocked and waits to be delivered.
+pub fn pending(signals: &[i32]) -> Option<i32> {
+    let mut set = set_of(&[]);
+    // SAFETY: the set is initialized and outlives the call.
+    if unsafe { libc::sigpending(&mut set) } < 0 {
+        return None;
+    }
+    let is_pending = |signal: &&i32| {
+        // SAFETY: the set was filled by the kernel.
+        unsafe { libc::sigismember(&set, **signal) == 1 }
+    };
+    signals.iter().find(is_pending).copied()
+}
+
+/// Whether `signal` is ignored, as nohup and shells in the background have it. A signal that is ignored
+/// waits all the same while it is blocked.
+pub fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no new action is given; the old one is written to a buffer of its type.
+    let result = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+    if result < 0 {
+        return false;
+    }
+    // SAFETY: zeroed at first and filled by the kernel; every bit pattern is valid.
+    unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
 /// Gives `signal` its default action. Rust ignores SIGPIPE; a command must not inherit that.
 pub fn default_action(signal: i32) {
     // SAFETY: SIG_DFL installs no handler, so there is nothing that could run wrongly.
@@ -161,5 +188,23 @@ mod tests {
         };
         assert_eq!(signals.next().unwrap(), Some(expected));
         restore(&before).unwrap();
+    }
+
+    #[test]
+    fn a_blocked_signal_is_pending_until_it_is_read() {
+        let before = block(&[libc::SIGUSR2]).unwrap();
+        assert_eq!(pending(&[libc::SIGUSR2]), None);
+        // SAFETY: raise has no preconditions.
+        unsafe { libc::raise(libc::SIGUSR2) };
+        assert_eq!(
+            pending(&[libc::SIGUSR1, libc::SIGUSR2]),
+            Some(libc::SIGUSR2)
+        );
+        Signals::open(&[libc::SIGUSR2]).unwrap().next().unwrap();
+        assert_eq!(pending(&[libc::SIGUSR2]), None);
+        restore(&before).unwrap();
+        assert!(!is_ignored(libc::SIGUSR2));
+        // Rust's runtime ignores it.
+        assert!(is_ignored(libc::SIGPIPE));
     }
 }

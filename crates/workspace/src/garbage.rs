@@ -40,6 +40,9 @@ pub enum GarbageKind {
     Interrupted,
     /// Pre-images of a promote that is longer ago than they are kept.
     Expired,
+    /// A promote that was interrupted and can no longer be taken back or finished: its source is gone, or
+    /// another directory stands there. Holds what the promote replaced.
+    SetAside,
     /// A sandbox that nobody used for long.
     Stale {
         /// Which.
@@ -66,7 +69,10 @@ impl Garbage {
     /// May it be cleaned without losing work?
     pub fn is_safe(&self) -> bool {
         match &self.kind {
-            GarbageKind::Discarded | GarbageKind::Interrupted | GarbageKind::Expired => true,
+            GarbageKind::Discarded
+            | GarbageKind::Interrupted
+            | GarbageKind::Expired
+            | GarbageKind::SetAside => true,
             GarbageKind::Stale { holds, .. } => *holds == Holds::Nothing,
         }
     }
@@ -102,6 +108,9 @@ pub fn find(root: &Root, stale: Duration) -> Result<Vec<Garbage>, RootError> {
     for (area, id) in expired(root).map_err(failed)? {
         add(GarbageKind::Expired, area.path.join(id));
     }
+    for (area, name) in set_aside(root).map_err(failed)? {
+        add(GarbageKind::SetAside, area.path.join(name));
+    }
     for name in root.names()? {
         if let Some((unused, holds)) = staleness(root, &name, stale) {
             let path = root.path().join(name.as_str());
@@ -134,6 +143,7 @@ pub fn clean(
         GarbageKind::Discarded => discard::empty_trash(root).map_err(failed)?,
         GarbageKind::Interrupted => root.sweep()?,
         GarbageKind::Expired => return clean_expired(root, &garbage.path).map_err(failed),
+        GarbageKind::SetAside => return clean_set_aside(root, &garbage.path).map_err(failed),
         GarbageKind::Stale { name, .. } => {
             let still = staleness(root, name, Duration::ZERO);
             if !garbage.is_safe() || still.is_none_or(|(_, holds)| holds != Holds::Nothing) {
@@ -164,6 +174,51 @@ fn clean_expired(root: &Root, path: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     area.delete(&id)?;
+    Ok(true)
+}
+
+/// Transactions that were interrupted and whose source is no more, by their name in their area: put aside
+/// already, or waiting for a source that is missing.
+fn set_aside(root: &Root) -> io::Result<Vec<(Area, String)>> {
+    let mut found = Vec::new();
+    for area in Area::all(root)? {
+        let mut names = area.set_asides()?;
+        let source = area.source()?;
+        if let Some(pending) = area.pending()?
+            && source.is_some_and(|source| !source.is_dir())
+        {
+            names.push(pending.id);
+        }
+        for name in names {
+            let area = Area {
+                dir: area.dir.open_dir(b".")?,
+                path: area.path.clone(),
+            };
+            found.push((area, name));
+        }
+    }
+    Ok(found)
+}
+
+/// Deletes the transaction at `path` if its source is still no more.
+fn clean_set_aside(root: &Root, path: &Path) -> io::Result<bool> {
+    let is_it = |(area, name): &(Area, String)| area.path.join(name) == path;
+    let Some((area, name)) = set_aside(root)?.into_iter().find(is_it) else {
+        return Ok(false);
+    };
+    let Some(_lock) = area.lock_kept()? else {
+        return Ok(false);
+    };
+    let name = match area.pending()? {
+        Some(pending) if pending.id == name => {
+            let aside = area.set_aside(&pending)?;
+            aside
+                .file_name()
+                .map_or(name, |name| name.to_string_lossy().into_owned())
+        }
+        _ => name,
+    };
+    area.dir.remove_all(name.as_bytes())?;
     Ok(true)
 }
 

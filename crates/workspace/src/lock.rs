@@ -3,13 +3,16 @@
 //! Runs and readers share; promote, sync, snapshot, rollback, fork and discard exclude. The lock is
 //! a `flock` on the sandbox's `lock` file, so it dies with its holders, also by kill -9. The file
 //! holds the last exclusive holder's pid, only to tell people whom they are waiting for; its
-//! modification time is when the sandbox was last used.
+//! modification time is when the sandbox was last used, its access time when a run last began in it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, StatxFlags, Timespec, Timestamps, UTIME_NOW,
+    UTIME_OMIT,
+};
 use rustix::io::Errno;
 
 /// The lock's file in the sandbox's directory.
@@ -48,6 +51,8 @@ pub enum Sharing {
 pub enum Use {
     /// It does: the sandbox is not stale.
     Marked,
+    /// It does, and a command is going to run in it.
+    Run,
     /// A look that leaves no trace.
     Unmarked,
 }
@@ -77,28 +82,68 @@ impl Lock {
             let written =
                 rustix::io::pwrite(&fd, format!("{}\n", std::process::id()).as_bytes(), 0)?;
             rustix::fs::ftruncate(&fd, written as u64)?;
-        } else if usage == Use::Marked {
-            let now = Timespec {
-                tv_sec: 0,
-                tv_nsec: UTIME_NOW,
-            };
+        } else if usage != Use::Unmarked {
+            let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
             let times = Timestamps {
-                last_access: now,
-                last_modification: now,
+                last_access: special(if usage == Use::Run {
+                    UTIME_NOW
+                } else {
+                    UTIME_OMIT
+                }),
+                last_modification: special(UTIME_NOW),
             };
             rustix::fs::futimens(fd.as_fd(), &times)?;
         }
         Ok(Lock { fd, sharing })
     }
+
+    /// Shares an exclusive lock from now on. `WouldBlock` when another excluder was faster.
+    pub(crate) fn share(&mut self) -> io::Result<()> {
+        self.sharing = Sharing::Shared;
+        let shared = FlockOperation::NonBlockingLockShared;
+        Ok(rustix::io::retry_on_intr(|| {
+            rustix::fs::flock(&self.fd, shared)
+        })?)
+    }
+
+    /// When a run last began: a value that the next run changes.
+    pub(crate) fn last_run(&self) -> io::Result<LastRun> {
+        let flags = AtFlags::EMPTY_PATH;
+        let found = rustix::fs::statx(&self.fd, "", flags, StatxFlags::ATIME)?;
+        Ok(LastRun(found.stx_atime.tv_sec, found.stx_atime.tv_nsec))
+    }
+
+    /// Sets [`Lock::last_run`] to a value that it never had, so that a run is noticed also within one
+    /// tick of the clock.
+    pub(crate) fn mark_last_run(&self, random: u64) -> io::Result<LastRun> {
+        let times = Timestamps {
+            last_access: Timespec {
+                // Some time in the first thirty years after 1970: no run is of that time.
+                tv_sec: i64::try_from(random % 1_000_000_000).unwrap_or_default(),
+                tv_nsec: i64::try_from((random >> 32) % 1_000_000_000).unwrap_or_default(),
+            },
+            last_modification: Timespec {
+                tv_sec: 0,
+                tv_nsec: UTIME_OMIT,
+            },
+        };
+        rustix::fs::futimens(&self.fd, &times)?;
+        self.last_run()
+    }
 }
+
+/// When a run last began in a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastRun(i64, u32);
 
 /// The process that last held the sandbox in `dir` exclusively, if it is alive: `promote (pid 71)`.
 pub(crate) fn holder(dir: &Path) -> Option<String> {
-    let pid: u32 = std::fs::read_to_string(dir.join(FILE))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
+    // A plain read could change the access time, which tells when a run began.
+    let quietly = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOATIME;
+    let file = rustix::fs::openat(CWD, dir.join(FILE), quietly, Mode::empty()).ok()?;
+    let mut text = String::new();
+    io::Read::read_to_string(&mut std::fs::File::from(file), &mut text).ok()?;
+    let pid: u32 = text.trim().parse().ok()?;
     let command = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(format!(
         "{} (pid {pid})",

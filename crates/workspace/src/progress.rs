@@ -8,6 +8,11 @@ pub trait Progress {
     fn advance(&mut self, items: u64);
     /// The phase is over.
     fn finish(&mut self);
+    /// Whether the work should stop. Asked between steps by work that can stop without leaving
+    /// anything half done; other work never asks.
+    fn is_cancelled(&mut self) -> bool {
+        false
+    }
 }
 
 /// What is being done.

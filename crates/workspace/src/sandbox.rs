@@ -119,9 +119,14 @@ impl Sandbox {
         &self.meta.source
     }
 
-    /// For a run or a reader. Waits for nobody: busy if an exclusive operation is under way.
+    /// For a reader. Waits for nobody: busy if an exclusive operation is under way.
     pub fn lock_shared(&self) -> Result<Lock, SandboxError> {
         self.lock(Sharing::Shared, Use::Marked)
+    }
+
+    /// For a run: as [`Sandbox::lock_shared`], and noticed by a review of the sandbox's changes.
+    pub fn lock_for_run(&self) -> Result<Lock, SandboxError> {
+        self.lock(Sharing::Shared, Use::Run)
     }
 
     /// For a look that does not count as use: listings.

@@ -219,14 +219,14 @@ fn take_back(
         return Err(UndoError::Changed { id: of.id.clone() });
     }
     let conduct = Conduct::begin(area, source, share, false)?;
-    let journal = match inverse.journal(&conduct, of) {
+    let mut journal = match inverse.journal(&conduct, of) {
         Ok(journal) => journal,
         Err(error) => {
             conduct.abandon()?;
             return Err(error.into());
         }
     };
-    let committed = conduct.perform(&journal, progress)?;
+    let committed = conduct.perform(&mut journal, progress)?;
     conduct.finish(&committed)?;
     Ok(Undone {
         restored: journal.paths(),

@@ -48,7 +48,7 @@ pub(crate) fn completions(args: &Args) -> Result<Ending, Problem> {
 /// Every sandbox's name, one per line. Says nothing else: it is run while somebody types.
 pub(crate) fn names() -> Result<Ending, Problem> {
     let mut out = Output::open();
-    if let Ok(names) = surroundings::root().and_then(|root| Ok(root.names()?)) {
+    if let Ok(names) = surroundings::root_unrepaired().and_then(|root| Ok(root.names()?)) {
         for name in names {
             out.line(name.as_str())?;
         }

@@ -73,7 +73,7 @@ pub(crate) fn create(args: &Args) -> Result<Ending, Problem> {
         None => surroundings::current_dir()?,
     };
     let config = surroundings::config()?;
-    let root = surroundings::root()?;
+    let root = surroundings::root_for(&source)?;
     if let Some(Declined) = check_breadth(&source, &root, args.yes)? {
         return Ok(Ending::DONE);
     }

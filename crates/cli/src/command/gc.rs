@@ -20,8 +20,8 @@ use crate::table::Table;
 /// Clean up what nobody needs any more
 ///
 /// Remains of interrupted creates and discards and of killed runs, pre-images of promotes older than
-/// the retention limit, and, when asked with --stale, sandboxes that are stale and hold no changes.
-/// Unpromoted work is never deleted.
+/// the retention limit, interrupted promotes whose source is gone, and, when asked with --stale,
+/// sandboxes that are stale and hold no changes. Unpromoted work is never deleted.
 ///
 /// Examples:
 ///   sandbox gc --dry-run
@@ -95,6 +95,7 @@ fn what(garbage: &Garbage) -> String {
         GarbageKind::Discarded => "discarded, not wholly deleted".to_owned(),
         GarbageKind::Interrupted => "left by an interrupted create".to_owned(),
         GarbageKind::Expired => "pre-images of an old promote".to_owned(),
+        GarbageKind::SetAside => "interrupted promote, its source is gone".to_owned(),
         GarbageKind::Stale { unused, holds, .. } => {
             let days = unused.as_secs() / 86_400;
             let holds = match holds {

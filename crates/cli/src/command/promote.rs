@@ -14,8 +14,9 @@ use crate::undoing;
 
 /// Apply a sandbox's changes to its source
 ///
-/// Shows the plan, asks, and applies all of it or nothing: a crash halfway is rolled back by the next
-/// command. Files that run on your machine (git hooks and configuration, .envrc, editor tasks, new
+/// Shows the plan, asks, and applies all of it or nothing: Ctrl-C puts everything back, and a crash
+/// halfway is rolled back by the next command. Nothing is applied if a command ran in the sandbox since
+/// the plan was shown. Files that run on your machine (git hooks and configuration, .envrc, editor tasks, new
 /// executables) are marked; git's control files need --allow-git-control besides --yes.
 ///
 /// A path that also changed in the source is a conflict: nothing is applied and the exit status is 5,
@@ -114,6 +115,7 @@ pub(crate) fn promote(args: &Args) -> Result<Ending, Problem> {
         consent,
         choose: args.interactive,
         form,
+        review: None,
     };
     promotion::promote(sandbox, wishes)?;
     Ok(Ending::DONE)

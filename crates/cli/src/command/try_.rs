@@ -1,11 +1,14 @@
 //! `sandbox try`
 
 use std::ffi::OsString;
+use std::time::{Duration, Instant};
 
 use sandbox_model::{BackendChoice, ChangeSet, Operation, RelPath};
 use sandbox_workspace::changes::{ChangeOptions, change_set};
 use sandbox_workspace::diff::{self, Colour};
+use sandbox_workspace::promote::Review;
 use sandbox_workspace::root::CreateRequest;
+use sandbox_workspace::sandbox::SandboxError;
 use sandbox_workspace::{Sandbox, View};
 
 use crate::chooser;
@@ -18,7 +21,7 @@ use crate::narration::{self, Paint};
 use crate::progress::Bar;
 use crate::promotion::{self, Consent, Wishes};
 use crate::prompt;
-use crate::reading::Reading;
+use crate::repair;
 use crate::report::{Problem, Refusal};
 use crate::summary;
 use crate::surroundings;
@@ -77,7 +80,8 @@ pub(crate) struct Args {
 pub(crate) fn try_(args: &Args) -> Result<Ending, Problem> {
     let source = surroundings::current_dir()?;
     let config = surroundings::config()?;
-    let root = surroundings::root()?;
+    let root = surroundings::root_unrepaired()?;
+    repair::source(&root, &source);
     if let Some(Declined) = create::check_breadth(&source, &root, args.yes)? {
         return Ok(Ending::DONE);
     }
@@ -97,12 +101,37 @@ pub(crate) fn try_(args: &Args) -> Result<Ending, Problem> {
         }
     };
     summary::say_refused(&performed.refused);
+    // Before anything is shown: what is promoted in the end is what was shown.
+    let review = match begin_review(&sandbox) {
+        Ok(review) => review,
+        Err(error) => {
+            leave(sandbox)?;
+            return Err(error.into());
+        }
+    };
     let changes = changes_of(&sandbox)?;
     match changes.is_empty() {
-        true => discard::silently(sandbox)?,
-        false => decide(sandbox, args, performed.ending)?,
+        true => {
+            drop(review);
+            discard::silently(sandbox)?;
+        }
+        false => decide(sandbox, review, args, performed.ending)?,
     }
     Ok(performed.ending)
+}
+
+/// Begins the review; a listing, which looks at every sandbox for a moment, is waited for.
+fn begin_review(sandbox: &Sandbox) -> Result<Review, SandboxError> {
+    const PATIENCE: Duration = Duration::from_millis(500);
+    let began = Instant::now();
+    loop {
+        match Review::begin(sandbox) {
+            Err(SandboxError::Busy { .. }) if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            begun => return begun,
+        }
+    }
 }
 
 /// What the person, or the flags, decided.
@@ -112,7 +141,7 @@ enum Decision {
     Discard,
 }
 
-fn decide(sandbox: Sandbox, args: &Args, ending: Ending) -> Result<(), Problem> {
+fn decide(sandbox: Sandbox, review: Review, args: &Args, ending: Ending) -> Result<(), Problem> {
     let failed = ending != Ending::DONE;
     let decision = match (args.promote, args.keep, args.discard) {
         (true, _, _) if failed => {
@@ -126,12 +155,13 @@ fn decide(sandbox: Sandbox, args: &Args, ending: Ending) -> Result<(), Problem> 
         _ => Decision::Keep,
     };
     match decision {
-        Decision::Promote => promote_and_leave(sandbox),
+        Decision::Promote => promote_and_leave(sandbox, review),
         Decision::Keep => {
             say_kept(&sandbox);
             Ok(())
         }
         Decision::Discard => {
+            drop(review);
             discard::silently(sandbox)?;
             narration::say(format_args!("Discarded."));
             Ok(())
@@ -147,18 +177,18 @@ fn ask(sandbox: &Sandbox) -> Result<Decision, Problem> {
             Some('p') => return Ok(Decision::Promote),
             Some('x') => return Ok(Decision::Discard),
             Some('d') => {
-                let reading = Reading::of(sandbox.root.sandbox(sandbox.name().as_str())?)?;
-                chooser::show_diff(&reading.view()?, &RelPath::root())?;
+                chooser::show_diff(&View::open(sandbox)?, &RelPath::root())?;
             }
             _ => return Ok(Decision::Keep),
         }
     }
 }
 
-fn promote_and_leave(sandbox: Sandbox) -> Result<(), Problem> {
+fn promote_and_leave(sandbox: Sandbox, review: Review) -> Result<(), Problem> {
     let (name, root) = (sandbox.name().clone(), sandbox.root.clone());
     let wishes = Wishes {
         consent: Consent::Given,
+        review: Some(review),
         ..Wishes::default()
     };
     let promoted = promotion::promote(sandbox, wishes);
@@ -179,7 +209,6 @@ fn leave(sandbox: Sandbox) -> Result<(), Problem> {
 
 /// What changed: counted per file, with what deserves a second look.
 fn changes_of(sandbox: &Sandbox) -> Result<ChangeSet, Problem> {
-    let _lock = sandbox.lock_shared()?;
     let view = View::open(sandbox)?;
     let changes = change_set(&view, &ChangeOptions::default(), &mut Bar::default())?;
     if !changes.is_empty() {

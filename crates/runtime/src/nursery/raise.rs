@@ -48,7 +48,7 @@ pub(super) fn raise(
 ) -> Result<Raised, Refusal> {
     let sandbox = workspaces::of(root, spec)?;
     let runs = workspaces::end_orphans(&sandbox)?;
-    let lock = sandbox.lock_shared().map_err(Refusal::because)?;
+    let lock = sandbox.lock_for_run().map_err(Refusal::because)?;
     base::run_began(&sandbox).map_err(Refusal::because)?;
     let reach = Reach::of(&spec.network)?;
     let system = system(root, &spec.image)?;

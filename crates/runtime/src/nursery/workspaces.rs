@@ -45,7 +45,11 @@ const BUDGET: Budget = Budget {
 /// Removes what was half made when somebody was killed.
 pub(super) fn sweep(root: &Path) -> Result<(), Refusal> {
     let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
-    sandboxes.sweep().map_err(refusal)
+    sandboxes.sweep().map_err(refusal)?;
+    // A source that cannot be repaired now must not keep the server from its other sessions; the next
+    // promote to it tells why.
+    let _ = promote::recover_all(&sandboxes);
+    Ok(())
 }
 
 /// The session's workspace: the one it had, or a new one.
@@ -181,15 +185,17 @@ pub(super) fn promote(root: &Path, id: &SessionId, what: &Promote) -> Result<Pro
         others: what.resolve.map(Resolution::from),
         ..Resolutions::default()
     };
+    promote::recover(&sandbox.root, sandbox.source()).map_err(refusal)?;
+    // From before the plan is made until it is applied: what is told is what is promoted.
+    let lock = sandbox.lock_exclusive().map_err(refusal)?;
     let plan = {
-        let _lock = sandbox.lock_shared().map_err(refusal)?;
         let view = View::open(&sandbox).map_err(refusal)?;
         promote::plan(&view, &selection, &resolutions, &mut Silent).map_err(refusal)?
     };
     let told = serde_json::to_value(&plan).map_err(|error| error.to_string())?;
     let applied = what.extent == Extent::Apply;
     if applied {
-        promote::apply(&sandbox, plan, Backup::None, &mut Silent).map_err(refusal)?;
+        promote::apply_alone(&sandbox, &lock, plan, Backup::None, &mut Silent).map_err(refusal)?;
     }
     Ok(Promotion {
         plan: told,

@@ -12,10 +12,12 @@ use super::error::PromoteError;
 use super::fault;
 use super::journal::{Inode, Journal, Kind, Operation, Parent, Place, SandboxIdentity, Settle};
 use super::plan::{Action, Plan, Step};
+use super::review::Review;
 use super::settle::{Since, excuse_renames, settle};
 use super::stage::{Staged, copy_standing, stage, unlinked};
 use super::{recover, retention};
 use crate::backend::backend;
+use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
 use crate::tree::{Dir, Tree};
@@ -46,8 +48,36 @@ pub struct Promoted {
 
 /// Performs `plan`: all of it, or nothing. Takes the sandbox's exclusive lock and the source's, so
 /// the caller must hold neither; first finishes what an earlier promote left.
+///
+/// For a plan made while nothing ran in the sandbox. What a person looked at first goes through
+/// [`apply_reviewed`].
 pub fn apply(
     sandbox: &Sandbox,
+    plan: Plan,
+    backup: Backup,
+    progress: &mut dyn Progress,
+) -> Result<Promoted, PromoteError> {
+    let lock = sandbox.lock_exclusive()?;
+    apply_alone(sandbox, &lock, plan, backup, progress)
+}
+
+/// As [`apply`], of a plan made during `review`. Refused if a command ran in the sandbox since the review
+/// began: it may have changed files without a trace.
+pub fn apply_reviewed(
+    sandbox: &Sandbox,
+    review: Review,
+    plan: Plan,
+    backup: Backup,
+    progress: &mut dyn Progress,
+) -> Result<Promoted, PromoteError> {
+    let lock = review.end(sandbox)?;
+    apply_alone(sandbox, &lock, plan, backup, progress)
+}
+
+/// As [`apply`], where the caller holds the sandbox's exclusive lock since before the plan was made.
+pub fn apply_alone(
+    sandbox: &Sandbox,
+    _alone: &Lock,
     plan: Plan,
     backup: Backup,
     progress: &mut dyn Progress,
@@ -58,7 +88,6 @@ pub fn apply(
     if !plan.refused.is_empty() {
         return Err(PromoteError::Refused(plan.refused));
     }
-    let _lock = sandbox.lock_exclusive()?;
     let source = open_source(sandbox, &plan)?;
     let area = Area::make(&sandbox.root, sandbox.source())?;
     let _source_lock = area.lock(&source)?;
@@ -80,14 +109,14 @@ pub fn apply(
         return Ok(promoted);
     }
     let conduct = Conduct::begin(&area, &source, None, backup == Backup::Beside)?;
-    let journal = match prepare(&conduct, sandbox, &plan, after, progress) {
+    let mut journal = match prepare(&conduct, sandbox, &plan, after, progress) {
         Ok(journal) => journal,
         Err(error) => {
             conduct.abandon()?;
             return Err(error);
         }
     };
-    let committed = match conduct.perform(&journal, progress) {
+    let committed = match conduct.perform(&mut journal, progress) {
         Ok(committed) => committed,
         Err(error) => {
             excuse_renames(sandbox, &journal)?;

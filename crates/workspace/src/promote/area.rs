@@ -5,6 +5,9 @@
 //! pending     names the transaction under way; there is none when all is well
 //! ID/         one transaction: `journal`, `committed`, `stage/` with the pre-images, or
 //!             `saved/` with copies of them where the stage had to be inside the source
+//! kept-ID/    what a transaction that was taken back could not put back, at its own path
+//! aside-ID/   a transaction that was never finished, with its `pending`: another directory stands
+//!             at the source's path by now. It is taken up again if the first one comes back.
 //! ```
 
 use std::ffi::OsString;
@@ -22,14 +25,19 @@ use serde::{Deserialize, Serialize};
 use super::STAGE_PREFIX;
 use super::error::PromoteError;
 use super::fault;
+use super::ground::is_not_there;
 use super::journal::{self, Inode, Journal, Place};
 use crate::root::Root;
-use crate::tree::{Dir, Tree};
+use crate::tree::{Dir, Replace, Tree};
 
 const PENDING: &[u8] = b"pending";
 const LOCK: &[u8] = b"lock";
 pub(crate) const STAGE: &[u8] = b"stage";
 pub(crate) const SAVED: &[u8] = b"saved";
+pub(crate) const KEPT_PREFIX: &str = "kept-";
+const ASIDE_PREFIX: &str = "aside-";
+/// Which source the area is of.
+const SOURCE: &[u8] = b"source";
 
 /// One source's transactions.
 #[derive(Debug)]
@@ -112,8 +120,8 @@ impl Area {
             let dir = root.make_dirs(&RelPath::from_path(below).map_err(io::Error::other)?)?;
             // A transaction makes as many files as the last one let go of; not beside those.
             placement::spread(&dir);
-            if dir.stat(b"source")?.is_none() {
-                journal::write_durably(&dir, b"source", source.as_os_str().as_bytes(), "area")?;
+            if dir.stat(SOURCE)?.is_none() {
+                journal::write_durably(&dir, SOURCE, source.as_os_str().as_bytes(), "area")?;
             }
             Ok(dir)
         };
@@ -187,6 +195,11 @@ impl Area {
         }
     }
 
+    /// Is a transaction under way, or left by a crash?
+    pub fn has_pending(&self) -> io::Result<bool> {
+        Ok(self.dir.stat(PENDING)?.is_some())
+    }
+
     /// A transaction begins: from now on a crash is noticed.
     pub fn set_pending(&self, pending: &Pending) -> io::Result<()> {
         journal::write_durably(&self.dir, PENDING, &serde_json::to_vec(pending)?, "pending")
@@ -197,6 +210,103 @@ impl Area {
         fault::at("pending cleared")?;
         self.dir.unlink(PENDING)?;
         self.dir.sync()
+    }
+
+    /// Which source it is of; `None` where that was not recorded.
+    pub fn source(&self) -> io::Result<Option<PathBuf>> {
+        let bytes = journal::read(&self.dir, SOURCE)?;
+        Ok(bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes))))
+    }
+
+    /// Every area of `root`.
+    pub fn all(root: &Root) -> io::Result<Vec<Area>> {
+        let path = root.path().join(".undo");
+        let undo = match Dir::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            undo => undo?,
+        };
+        let mut areas = Vec::new();
+        for entry in undo.entries()? {
+            match undo.open_dir(&entry.name) {
+                Ok(dir) => areas.push(Area {
+                    dir,
+                    path: path.join(OsString::from_vec(entry.name)),
+                }),
+                Err(error) if is_not_there(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(areas)
+    }
+
+    /// Puts the transaction under way aside, with all that it holds. May be killed and repeated.
+    /// Returns where it is.
+    pub fn set_aside(&self, pending: &Pending) -> io::Result<PathBuf> {
+        let aside = format!("{ASIDE_PREFIX}{}", pending.id);
+        match self.dir.rename(
+            pending.id.as_bytes(),
+            &self.dir,
+            aside.as_bytes(),
+            Replace::Yes,
+        ) {
+            // Moved already, or never made.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            moved => moved?,
+        }
+        let dir = match self.dir.open_dir(aside.as_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.dir.make_dir(aside.as_bytes())
+            }
+            opened => opened,
+        }?;
+        self.dir.rename(PENDING, &dir, PENDING, Replace::Yes)?;
+        dir.sync()?;
+        self.dir.sync()?;
+        Ok(self.path.join(aside))
+    }
+
+    /// Takes up again what was put aside when another directory stood at the source's path, if the
+    /// one with the inode `root` is the one it began in.
+    pub fn resume(&self, root: &Inode) -> io::Result<Option<Pending>> {
+        for name in self.set_asides()? {
+            let aside = self.dir.open_dir(name.as_bytes())?;
+            let Some(bytes) = journal::read(&aside, PENDING)? else {
+                continue;
+            };
+            let pending: Pending = serde_json::from_slice(&bytes)?;
+            if pending.root == *root {
+                aside.rename(PENDING, &self.dir, PENDING, Replace::No)?;
+                self.complete_resume(&pending)?;
+                return Ok(Some(pending));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The second half of [`Area::resume`], also after a crash between the two.
+    pub fn complete_resume(&self, pending: &Pending) -> io::Result<()> {
+        let aside = format!("{ASIDE_PREFIX}{}", pending.id);
+        let (from, to) = (aside.as_bytes(), pending.id.as_bytes());
+        match self.dir.rename(from, &self.dir, to, Replace::No) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renamed => renamed.and_then(|()| self.dir.sync()),
+        }
+    }
+
+    /// Names of what was put aside.
+    pub fn set_asides(&self) -> io::Result<Vec<String>> {
+        self.named(ASIDE_PREFIX)
+    }
+
+    /// Names of what transactions that were taken back could not put back.
+    pub fn kept(&self) -> io::Result<Vec<String>> {
+        self.named(KEPT_PREFIX)
+    }
+
+    fn named(&self, prefix: &str) -> io::Result<Vec<String>> {
+        let entries = self.dir.entries()?.into_iter();
+        let names = entries.filter_map(|entry| String::from_utf8(entry.name).ok());
+        Ok(names.filter(|name| name.starts_with(prefix)).collect())
     }
 
     /// The directory of a transaction.

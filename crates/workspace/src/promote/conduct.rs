@@ -14,13 +14,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use sandbox_model::{RelPath, path};
+use sandbox_model::{EntryKind, Fingerprint, RelPath, path};
 
-use super::area::{Area, Pending, STAGE, stage_name};
+use super::area::{Area, KEPT_PREFIX, Pending, STAGE, stage_name};
 use super::error::PromoteError;
 use super::fault;
-use super::journal::{Committed, Inode, Journal, Place};
+use super::journal::{Committed, Inode, Journal, Kind, Place};
 use super::transaction::Transaction;
+use crate::content;
 use crate::progress::Progress;
 use crate::transfer;
 use crate::tree::{Dir, Replace, Tree};
@@ -96,7 +97,7 @@ impl<'a> Conduct<'a> {
     /// left of the transaction, unless putting back failed too: then it is left to a recovery.
     pub fn perform(
         &self,
-        journal: &Journal,
+        journal: &mut Journal,
         progress: &mut dyn Progress,
     ) -> Result<Committed, PromoteError> {
         let cannot = |source| PromoteError::Io {
@@ -104,10 +105,12 @@ impl<'a> Conduct<'a> {
             path: self.area.path.join(&self.id),
             source,
         };
-        if let Err(error) = journal.write(&self.dir) {
+        let written = digest_staged(&self.stage, journal).and_then(|()| journal.write(&self.dir));
+        if let Err(error) = written {
             self.abandon()?;
             return Err(cannot(error));
         }
+        let journal = &*journal;
         let transaction = Transaction {
             source: self.source,
             stage: &self.stage,
@@ -124,8 +127,19 @@ impl<'a> Conduct<'a> {
             },
             Err(stop) => stop.into_error(self.source),
         };
-        roll_back(self.area, self.source, &self.pending, &transaction)?;
-        Err(stop)
+        let back = roll_back(self.area, self.source, &self.pending, &transaction)?;
+        let is_told = |path: &RelPath| match &stop {
+            PromoteError::LateChange { path: late } => late == path,
+            _ => false,
+        };
+        if back.kept.is_none() && back.left.iter().all(is_told) {
+            return Err(stop);
+        }
+        Err(PromoteError::NotWhollyPutBack {
+            cause: Box::new(stop),
+            left: back.left,
+            kept: back.kept,
+        })
     }
 
     /// Gives up before the source was touched.
@@ -137,6 +151,39 @@ impl<'a> Conduct<'a> {
     pub fn finish(&self, committed: &Committed) -> Result<(), PromoteError> {
         finish(self.area, self.source, &self.pending, committed)
     }
+}
+
+/// Records the digest of every file that waits in the stage and has none yet: pre-images that an undo
+/// puts back. A recovery compares it before it takes such a file away again.
+fn digest_staged(stage: &Dir, journal: &mut Journal) -> io::Result<()> {
+    let digest = |dir: &Dir, name: &[u8]| match dir.open_file(name) {
+        Ok(file) => content::digest(&file).map(Some),
+        // Not readable for us: a recovery compares its metadata instead.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        Err(error) => Err(error),
+    };
+    let is_file = |found: &Fingerprint| found.entry.kind == EntryKind::File;
+    // What an undo puts back may have a digest of long ago, of an earlier transaction.
+    let anew = matches!(journal.kind, Kind::Undo(_));
+    for operation in &mut journal.operations {
+        let slot = operation.slot_name();
+        let Some(new) = &mut operation.new else {
+            continue;
+        };
+        if is_file(&new.fingerprint) && (anew || new.digest.is_none()) {
+            new.digest = digest(stage, &slot)?;
+        }
+        for below in &mut new.below {
+            if is_file(&below.fingerprint) && (anew || below.digest.is_none()) {
+                let mut dir = stage.open_dir(&slot)?;
+                for name in below.path.parent().unwrap_or_default().components() {
+                    dir = dir.open_dir(name)?;
+                }
+                below.digest = digest(&dir, below.path.name().unwrap_or_default())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn make_places(area: &Area, source: &Tree, id: &str, place: &Place) -> io::Result<(Dir, Dir)> {
@@ -191,44 +238,49 @@ pub(crate) fn roll_back(
     let kept = if left.is_empty() {
         None
     } else {
-        keep(area, source, pending)?
+        keep(area, source, pending, transaction)?
     };
     sweep(area, source, pending)?;
     Ok(RolledBack { left, kept })
 }
 
-/// Moves a stage out of the way of [`sweep`].
-fn keep(area: &Area, source: &Tree, pending: &Pending) -> Result<Option<PathBuf>, PromoteError> {
-    let name = format!("kept-{}", pending.id);
+/// Moves what could not be put back, because something else stands there, out of the way of [`sweep`]:
+/// to `kept-ID/`, each at its own path below it.
+fn keep(
+    area: &Area,
+    source: &Tree,
+    pending: &Pending,
+    transaction: &Transaction<'_>,
+) -> Result<Option<PathBuf>, PromoteError> {
+    let name = format!("{KEPT_PREFIX}{}", pending.id);
     let path = area.path.join(&name);
-    let cannot = |source| PromoteError::Io {
+    let inside = pending.stage == Place::Inside;
+    let keep = || -> io::Result<bool> {
+        // A stage inside the source is on another filesystem: what is kept is gathered there first.
+        let gathered = match inside {
+            true => transaction.stage,
+            false => &area.dir,
+        };
+        let any = transaction.gather_displaced(gathered, name.as_bytes())?;
+        if any && inside {
+            area.dir.remove_all(name.as_bytes())?;
+            area.dir.make_dir(name.as_bytes())?;
+            let stage = source
+                .path()
+                .join(OsString::from_vec(stage_name(&pending.id)));
+            let (from, to) = (Tree::open(&stage.join(&name))?, Tree::open(&path)?);
+            transfer::copy_tree(&from, &to, &[], &mut crate::progress::Silent)
+                .map_err(io::Error::other)?;
+        }
+        area.dir.sync_filesystem()?;
+        Ok(any)
+    };
+    let any = keep().map_err(|source| PromoteError::Io {
         operation: "keep",
         path: path.clone(),
         source,
-    };
-    match &pending.stage {
-        Place::Shared(_) => return Ok(None),
-        Place::Own => {
-            let dir = area.transaction(&pending.id).map_err(cannot)?;
-            dir.rename(STAGE, &area.dir, name.as_bytes(), Replace::No)
-                .map_err(cannot)?;
-        }
-        Place::Inside => {
-            let copy = || -> io::Result<()> {
-                area.dir.remove_all(name.as_bytes())?;
-                area.dir.make_dir(name.as_bytes())?;
-                let stage = source
-                    .path()
-                    .join(OsString::from_vec(stage_name(&pending.id)));
-                let (from, to) = (Tree::open(&stage)?, Tree::open(&path)?);
-                transfer::copy_tree(&from, &to, &[], &mut crate::progress::Silent)
-                    .map_err(io::Error::other)?;
-                to.root_dir()?.sync_filesystem()
-            };
-            copy().map_err(cannot)?;
-        }
-    }
-    Ok(Some(path))
+    })?;
+    Ok(any.then_some(path))
 }
 
 /// Removes what a transaction that is not committed left beside the source and inside it.

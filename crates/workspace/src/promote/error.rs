@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use sandbox_model::{Class, Failure, RelPath};
+use sandbox_model::{Class, Failure, RelPath, SandboxName};
 use thiserror::Error;
 
 use super::conflict::Conflict;
@@ -35,6 +35,26 @@ pub enum PromoteError {
     Stale {
         /// What changed.
         path: RelPath,
+    },
+    /// A command ran in the sandbox after its changes were shown.
+    #[error("a command ran in sandbox '{name}' after its changes were shown; nothing was promoted")]
+    RanSince {
+        /// Which.
+        name: SandboxName,
+    },
+    /// The caller wanted it to stop; everything was put back.
+    #[error("interrupted; everything was put back")]
+    Interrupted,
+    /// It failed, and while it was put back, paths were found that had been edited meanwhile.
+    #[error("{cause}; edited meanwhile and left as it is: {}{}",
+        named(.left.iter()), kept_in(.kept.as_deref()))]
+    NotWhollyPutBack {
+        /// Why it failed.
+        cause: Box<PromoteError>,
+        /// What was left.
+        left: Vec<RelPath>,
+        /// Where what stood there before is kept.
+        kept: Option<PathBuf>,
     },
     /// Another promote, undo or recovery works on this source.
     #[error("another promote or undo of {path} is under way")]
@@ -80,7 +100,11 @@ impl Failure for PromoteError {
         match self {
             PromoteError::Conflicts(_) | PromoteError::LateChange { .. } => Class::Conflict,
             PromoteError::Refused(_) => Class::Permission,
-            PromoteError::Stale { .. } | PromoteError::SourceBusy { .. } => Class::Busy,
+            PromoteError::Interrupted => Class::General,
+            PromoteError::NotWhollyPutBack { cause, .. } => cause.class(),
+            PromoteError::Stale { .. }
+            | PromoteError::RanSince { .. }
+            | PromoteError::SourceBusy { .. } => Class::Busy,
             PromoteError::SourceGone { .. } => Class::SourceNotFound,
             PromoteError::Journal { .. } => Class::General,
             PromoteError::Sandbox(error) => error.class(),
@@ -98,9 +122,10 @@ impl Failure for PromoteError {
             PromoteError::Refused(_) => {
                 Some("promote the other paths by name, or skip these".into())
             }
-            PromoteError::LateChange { .. } | PromoteError::Stale { .. } => {
-                Some("look again, then promote again".into())
-            }
+            PromoteError::LateChange { .. }
+            | PromoteError::Stale { .. }
+            | PromoteError::RanSince { .. } => Some("look again, then promote again".into()),
+            PromoteError::NotWhollyPutBack { cause, .. } => cause.hint(),
             PromoteError::SourceBusy { .. } => Some("wait for it to end, then try again".into()),
             PromoteError::Sandbox(error) => error.hint(),
             PromoteError::View(error) => error.hint(),
@@ -110,6 +135,11 @@ impl Failure for PromoteError {
             _ => None,
         }
     }
+}
+
+fn kept_in(kept: Option<&std::path::Path>) -> String {
+    kept.map(|path| format!("; what stood there before is in {}", path.display()))
+        .unwrap_or_default()
 }
 
 fn counted(count: usize, one: &str, many: &str) -> String {

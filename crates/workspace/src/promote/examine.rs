@@ -301,6 +301,7 @@ impl<'v> Examiner<'v> {
                 below.push(Below {
                     path: at,
                     fingerprint,
+                    digest: None,
                 });
             }
         }

@@ -130,6 +130,10 @@ impl Operation {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Standing {
     pub fingerprint: Fingerprint,
+    /// Of a file that this transaction puts into the source: the digest of its contents. Journals of
+    /// older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// Relative to the entry, parents first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below: Vec<Below>,
@@ -140,6 +144,9 @@ pub(crate) struct Standing {
 pub(crate) struct Below {
     pub path: RelPath,
     pub fingerprint: Fingerprint,
+    /// As of [`Standing::digest`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// A change of metadata in place.
@@ -355,5 +362,24 @@ mod escaped_xattrs {
             .map(|(name, value)| Ok((path::unescape(&name)?, path::unescape(&value)?)))
             .collect::<Result<_, path::PathError>>()
             .map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_journals_without_digests() {
+        let fingerprint = r#"{"dev":1,"ino":2,"nlink":1,"kind":"file","mode":420,"uid":0,"gid":0,
+            "size":3,"mtime":[4,5],"rdev":0,"ctime":[6,7],"btime":null}"#;
+        let text = format!(
+            r#"{{"fingerprint":{fingerprint},"below":[{{"path":"a","fingerprint":{fingerprint}}}]}}"#
+        );
+        let standing: Standing = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            (standing.digest, standing.below[0].digest.as_ref()),
+            (None, None)
+        );
     }
 }

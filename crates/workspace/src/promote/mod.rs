@@ -13,6 +13,7 @@ pub(crate) mod apply;
 pub(crate) mod area;
 pub(crate) mod conduct;
 pub mod conflict;
+mod edits;
 pub mod error;
 pub(crate) mod examine;
 pub mod fault;
@@ -23,17 +24,19 @@ mod planner;
 pub(crate) mod recover;
 mod refusal;
 pub(crate) mod retention;
+mod review;
 pub(crate) mod settle;
 pub(crate) mod stage;
 pub(crate) mod transaction;
 
-pub use apply::{Backup, Promoted, apply};
+pub use apply::{Backup, Promoted, apply, apply_alone, apply_reviewed};
 pub use conflict::{Conflict, ConflictKind, Resolution, Resolutions};
 pub use error::PromoteError;
 pub use plan::{
     Action, GitControl, LeftOut, LeftOutReason, Plan, Privilege, Refusal, Selection, Step, plan,
 };
-pub use recover::{Recovered, Recovery, recover};
+pub use recover::{Recovered, RecoveredSource, Recovery, recover, recover_all, recover_thoroughly};
+pub use review::Review;
 
 /// How the stage's name begins where it has to be inside the source (the sandbox root is on another
 /// filesystem). It is never part of a change set.

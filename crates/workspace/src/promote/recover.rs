@@ -24,10 +24,20 @@ pub struct Recovered {
     pub id: String,
     /// Which way it went.
     pub outcome: Recovery,
-    /// Paths that somebody changed meanwhile; they were left as found.
+    /// Paths that were edited meanwhile; they were left as found.
     pub left: Vec<RelPath>,
-    /// Where what belonged to those paths is kept.
+    /// Where what stood at those paths before is kept, each at its own path below it. For a transaction
+    /// that was not repaired: where it is.
     pub kept: Option<PathBuf>,
+}
+
+/// One source that needed a recovery.
+#[derive(Debug)]
+pub struct RecoveredSource {
+    /// Which.
+    pub source: PathBuf,
+    /// What was done, or why nothing could be.
+    pub result: Result<Recovered, PromoteError>,
 }
 
 /// Which way a recovery went.
@@ -38,6 +48,11 @@ pub enum Recovery {
     RolledBack,
     /// The commit mark was on disk: the source has everything.
     Finished,
+    /// Another directory stands at the source's path, so there is nothing to repair there. What the
+    /// transaction holds is in `kept`, until it is cleaned as garbage or the first directory is back.
+    SetAside,
+    /// Nothing stands at the source's path. Nothing was done; it is repaired when it is back.
+    SourceMissing,
 }
 
 /// Repairs `source` after an interrupted promote or undo. With nothing to repair it costs one failed
@@ -48,20 +63,76 @@ pub fn recover(root: &Root, source: &Path) -> Result<Option<Recovered>, PromoteE
     {
         return Ok(None);
     }
-    let Some(area) = Area::find(root, source)? else {
-        return Ok(None);
+    match Area::find(root, source)? {
+        Some(area) => recover_in(root, &area, source),
+        None => Ok(None),
+    }
+}
+
+/// As [`recover`]; also takes up again what was set aside, if the directory it began in is back.
+pub fn recover_thoroughly(root: &Root, source: &Path) -> Result<Option<Recovered>, PromoteError> {
+    match Area::find(root, source)? {
+        Some(area) => recover_in(root, &area, source),
+        None => Ok(None),
+    }
+}
+
+/// Repairs every source that promotes of `root` were interrupted in. Returns each with what was done;
+/// one that cannot be repaired does not keep the others from it.
+pub fn recover_all(root: &Root) -> Result<Vec<RecoveredSource>, PromoteError> {
+    let cannot = |source| PromoteError::Io {
+        operation: "look through",
+        path: root.path().join(".undo"),
+        source,
     };
-    let tree = Tree::open(source).map_err(|_| PromoteError::SourceGone {
-        path: source.to_owned(),
-    })?;
+    let mut all = Vec::new();
+    for area in Area::all(root).map_err(cannot)? {
+        let nothing =
+            || -> io::Result<bool> { Ok(!area.has_pending()? && area.set_asides()?.is_empty()) };
+        if nothing().map_err(cannot)? {
+            continue;
+        }
+        let Some(source) = area.source().map_err(cannot)? else {
+            continue;
+        };
+        if let Some(result) = recover_in(root, &area, &source).transpose() {
+            all.push(RecoveredSource { source, result });
+        }
+    }
+    Ok(all)
+}
+
+fn recover_in(root: &Root, area: &Area, source: &Path) -> Result<Option<Recovered>, PromoteError> {
+    let tree = match Tree::open(source) {
+        Err(error) if crate::layer::vanished(&error) => return missing(area),
+        tree => tree.map_err(|error| PromoteError::Io {
+            operation: "open",
+            path: source.to_owned(),
+            source: error,
+        })?,
+    };
     let _lock = match area.lock(&tree) {
         Err(PromoteError::SourceBusy { .. }) => return Ok(None),
         lock => lock?,
     };
-    match repair(root, &area, &tree, None) {
+    match repair(root, area, &tree, None) {
         Err(PromoteError::Sandbox(SandboxError::Busy { .. })) => Ok(None),
         repaired => repaired,
     }
+}
+
+fn missing(area: &Area) -> Result<Option<Recovered>, PromoteError> {
+    let pending = area.pending().map_err(|source| PromoteError::Io {
+        operation: "read",
+        path: area.path.clone(),
+        source,
+    })?;
+    Ok(pending.map(|pending| Recovered {
+        kept: Some(area.path.join(&pending.id)),
+        id: pending.id,
+        outcome: Recovery::SourceMissing,
+        left: Vec::new(),
+    }))
 }
 
 /// The same, with the source locked, and `held` locked too if it is given.
@@ -76,18 +147,28 @@ pub(crate) fn repair(
         path: area.path.clone(),
         source,
     };
-    let Some(pending) = area.pending().map_err(cannot)? else {
-        return Ok(None);
-    };
     let found = source
         .root_dir()
         .and_then(|root| root.stat_self())
         .map_err(cannot)?;
-    if Inode::of(&found) != pending.root {
-        return Err(PromoteError::SourceGone {
-            path: source.path().to_owned(),
-        });
+    let found = Inode::of(&found);
+    let pending = match area.pending().map_err(cannot)? {
+        Some(pending) => Some(pending),
+        None => area.resume(&found).map_err(cannot)?,
+    };
+    let Some(pending) = pending else {
+        return Ok(None);
+    };
+    if found != pending.root {
+        let aside = area.set_aside(&pending).map_err(cannot)?;
+        return Ok(Some(Recovered {
+            id: pending.id,
+            outcome: Recovery::SetAside,
+            left: Vec::new(),
+            kept: Some(aside),
+        }));
     }
+    area.complete_resume(&pending).map_err(cannot)?;
     let Some((dir, journal)) = journal_of(area, &pending)? else {
         sweep(area, source, &pending)?;
         return Ok(Some(rolled_back(

@@ -54,6 +54,12 @@ pub(crate) fn expired(area: &Area) -> io::Result<Vec<String>> {
         family.members.push(id);
         family.latest = family.latest.max(Some(journal.at));
     }
+    for name in area.kept()? {
+        let found = area.dir.stat(name.as_bytes())?;
+        if found.is_some_and(|found| found.ctime.0 < horizon.as_second()) {
+            expired.push(name);
+        }
+    }
     let surplus = families.len().saturating_sub(KEEP_COUNT);
     for (index, family) in families.into_values().enumerate() {
         if index < surplus || family.latest.is_some_and(|latest| latest < horizon) {

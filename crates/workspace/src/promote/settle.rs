@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use sandbox_model::{Fingerprint, RelPath};
+use sandbox_model::{BackendKind, Fingerprint, RelPath};
 
 use super::error::PromoteError;
 use super::fault;
@@ -15,6 +15,7 @@ use super::ground::is_untouched;
 use super::journal::{Absorbed, Journal, Settle};
 use super::plan::{Afterwards, Plan};
 use crate::backend::backend;
+use crate::backend::manifest::{Entry, Manifest};
 use crate::base;
 use crate::sandbox::Sandbox;
 use crate::side::Side;
@@ -177,8 +178,26 @@ pub(crate) fn excuse_renames(sandbox: &Sandbox, journal: &Journal) -> Result<(),
         if let (Some(base), Some(now)) = (base, now)
             && is_untouched(&base, &now)
         {
-            excused.push(path);
+            excused.push((path, now));
         }
     }
+    if sandbox.meta.backend == BackendKind::Copy {
+        excuse_in_manifest(sandbox, &excused).map_err(cannot)?;
+    }
+    let excused: Vec<_> = excused.into_iter().map(|(path, _)| path).collect();
     look_again(sandbox, &excused, &[]).map_err(cannot)
+}
+
+/// The same in the manifest, which is where a copy has its bases.
+fn excuse_in_manifest(sandbox: &Sandbox, excused: &[(RelPath, Fingerprint)]) -> io::Result<()> {
+    let mut known = Manifest::load(&sandbox.dir)?;
+    for (path, now) in excused {
+        if let Some(entry) = known.get(path).cloned() {
+            known.insert(Entry {
+                source: *now,
+                ..entry
+            });
+        }
+    }
+    known.save(&sandbox.dir)
 }

@@ -13,6 +13,7 @@ use super::error::PromoteError;
 use super::fault;
 use super::journal::{AttributeChange, Attributes, Below, Inode, Operation, Standing};
 use super::plan::{Action, Content, Step};
+use crate::content;
 use crate::progress::{Phase, Progress};
 use crate::side::{Side, Xattrs};
 use crate::transfer::{Copier, Privileges, copy_entry};
@@ -50,10 +51,15 @@ pub(crate) fn stage(
         files: Vec::new(),
         made: 0,
         copier: Copier::default(),
+        progress,
     };
-    progress.begin(Phase::Staging, u64::try_from(steps.len()).ok());
+    let total = u64::try_from(steps.len()).ok();
+    stager.progress.begin(Phase::Staging, total);
     for group in groups(steps) {
         let failed = |error| cannot("stage", &group.root.path, source, error);
+        if group.root.after.is_none() || group.root.action == Action::Attributes {
+            stager.progress.advance(1 + group.members.len() as u64);
+        }
         match group.root.action {
             Action::AlreadyThere | Action::KeepSource => {}
             Action::Attributes => {
@@ -70,11 +76,11 @@ pub(crate) fn stage(
                     .operations
                     .push(operation.map_err(|(path, error)| match error {
                         StageFault::Stale => PromoteError::Stale { path },
+                        StageFault::Cancelled => PromoteError::Interrupted,
                         StageFault::Io(error) => cannot("stage", &path, source, error),
                     })?);
             }
         }
-        progress.advance(1 + group.members.len() as u64);
     }
     stager.sync().map_err(|error| {
         cannot(
@@ -84,7 +90,7 @@ pub(crate) fn stage(
             error,
         )
     })?;
-    progress.finish();
+    stager.progress.finish();
     Ok(staged)
 }
 
@@ -170,6 +176,7 @@ pub(crate) fn promotable(mut xattrs: Xattrs) -> Xattrs {
 
 enum StageFault {
     Stale,
+    Cancelled,
     Io(io::Error),
 }
 
@@ -182,12 +189,13 @@ impl From<io::Error> for StageFault {
 struct Stager<'a> {
     workspace: &'a dyn Side,
     stage: &'a Dir,
-    /// Where the first name of a file with several was staged.
-    links: HashMap<(u64, u64), RelPath>,
+    /// Where the first name of a file with several was staged, and its digest.
+    links: HashMap<(u64, u64), (RelPath, Option<String>)>,
     /// The first few files, for fsync.
     files: Vec<RelPath>,
     made: u64,
     copier: Copier,
+    progress: &'a mut dyn Progress,
 }
 
 impl Stager<'_> {
@@ -202,6 +210,7 @@ impl Stager<'_> {
             slot,
             old: step.frozen.theirs.map(|fingerprint| Standing {
                 fingerprint,
+                digest: None,
                 below: step.frozen.below.clone(),
             }),
             new: None,
@@ -225,16 +234,21 @@ impl Stager<'_> {
             .filter(|step| step.after.is_some())
             .map(|step| (step, slot.join_path(&below(&step.path, root))))
             .collect();
+        let mut digests = Vec::with_capacity(arriving.len());
         for (step, at) in &arriving {
-            self.make(step, at)
-                .map_err(|fault| (step.path.clone(), fault))?;
+            if self.progress.is_cancelled() {
+                return Err((step.path.clone(), StageFault::Cancelled));
+            }
+            let digest = self.make(step, at);
+            digests.push(digest.map_err(|fault| (step.path.clone(), fault))?);
+            self.progress.advance(1);
         }
         for (step, at) in arriving.iter().rev() {
             self.finish(step, at, step.path == *root)
                 .map_err(|error| (step.path.clone(), error.into()))?;
         }
         let mut standing: Option<Standing> = None;
-        for (step, at) in &arriving {
+        for ((step, at), digest) in arriving.iter().zip(digests) {
             let found = self
                 .look(step, at)
                 .map_err(|error| (step.path.clone(), error.into()))?;
@@ -242,6 +256,7 @@ impl Stager<'_> {
                 None => {
                     standing = Some(Standing {
                         fingerprint: found,
+                        digest,
                         below: Vec::new(),
                     })
                 }
@@ -249,6 +264,7 @@ impl Stager<'_> {
                     standing.below.push(Below {
                         path: below(&step.path, root),
                         fingerprint: found,
+                        digest,
                     });
                 }
             }
@@ -256,34 +272,48 @@ impl Stager<'_> {
         standing.ok_or_else(|| (root.clone(), StageFault::Stale))
     }
 
-    fn make(&mut self, step: &Step, at: &RelPath) -> Result<(), StageFault> {
+    /// Makes one entry of the stage; returns the digest of a file's contents.
+    fn make(&mut self, step: &Step, at: &RelPath) -> Result<Option<String>, StageFault> {
         fault::at("stage entry")?;
         let (dir, name) = open_parent(self.stage, at)?;
         self.made += 1;
-        match (&step.frozen.content, step.after.map(|entry| entry.kind)) {
+        let digest = match (&step.frozen.content, step.after.map(|entry| entry.kind)) {
             (_, Some(EntryKind::Directory)) => {
                 self.check(step)?;
                 dir.make_dir(name)?;
+                None
             }
             (Content::Bytes(bytes), _) => {
                 self.check(step)?;
-                dir.create_file(name)?.write_all(bytes)?;
+                let mut file = dir.create_file(name)?;
+                file.write_all(bytes)?;
+                Some(content::digest(&file)?)
             }
             (Content::Workspace, _) => {
-                if let Some(first) = self.first_name(step, at) {
+                if let Some((first, digest)) = self.first_name(step) {
                     self.check(step)?;
                     let (from, first) = open_parent(self.stage, &first)?;
                     from.link(first, &dir, name)?;
-                    return Ok(());
+                    return Ok(digest);
                 }
                 let whole = self.workspace.whole(&step.path)?;
                 let whole = whole.filter(|whole| is_frozen(step, Some(whole.fingerprint)));
                 let whole = whole.ok_or(StageFault::Stale)?;
                 let (workspace, path) = (self.workspace, &step.path);
-                self.copier
-                    .copy(workspace, path, whole, &dir, name, Privileges::Strip)?;
+                let digest = self.copier.copy_digested(
+                    workspace,
+                    path,
+                    whole,
+                    &dir,
+                    name,
+                    Privileges::Strip,
+                )?;
+                if let Some(inode) = linked(step) {
+                    self.links.insert(inode, (at.clone(), digest.clone()));
+                }
+                digest
             }
-        }
+        };
         if self.made <= FEW_FILES
             && step
                 .after
@@ -291,7 +321,7 @@ impl Stager<'_> {
         {
             self.files.push(at.clone());
         }
-        Ok(())
+        Ok(digest)
     }
 
     /// Is the entry still in the sandbox as the plan saw it?
@@ -302,19 +332,9 @@ impl Stager<'_> {
         }
     }
 
-    /// Where another name of the same file was staged already.
-    fn first_name(&mut self, step: &Step, at: &RelPath) -> Option<RelPath> {
-        let ours = step
-            .frozen
-            .ours
-            .filter(|ours| ours.nlink > 1 && ours.entry.kind == EntryKind::File)?;
-        match self.links.entry((ours.dev, ours.ino)) {
-            std::collections::hash_map::Entry::Occupied(first) => Some(first.get().clone()),
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                vacant.insert(at.clone());
-                None
-            }
-        }
+    /// Where another name of the same file was staged already, and its digest.
+    fn first_name(&self, step: &Step) -> Option<(RelPath, Option<String>)> {
+        self.links.get(&linked(step)?).cloned()
     }
 
     /// Metadata of what was not copied as a whole: directories, once they are filled, and files
@@ -363,6 +383,12 @@ impl Stager<'_> {
         }
         self.stage.sync()
     }
+}
+
+/// The inode of a file that may have other names in the sandbox.
+fn linked(step: &Step) -> Option<(u64, u64)> {
+    let ours = step.frozen.ours?;
+    (ours.nlink > 1 && ours.entry.kind == EntryKind::File).then_some((ours.dev, ours.ino))
 }
 
 /// Is `now` what the plan saw in the sandbox?

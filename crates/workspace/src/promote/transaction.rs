@@ -5,7 +5,8 @@
 //! the plan; a stranger means that somebody changed the source meanwhile, and everything goes back.
 //!
 //! Backward looks at each path for which of the two planned inodes stands there, so it does not
-//! matter how far forward came, or an earlier backward. A path with a third inode is left as found.
+//! matter how far forward came, or an earlier backward. A path with a third inode is left as found,
+//! and so is a file whose contents are not what forward put there: it was edited since.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +14,7 @@ use std::io;
 use rustix::io::Errno;
 use sandbox_model::{EntryKind, RelPath, Timestamp};
 
+use super::edits;
 use super::error::PromoteError;
 use super::fault;
 use super::ground::{Ground, is_untouched};
@@ -37,6 +39,8 @@ pub(crate) enum Stop {
     Late(RelPath),
     /// A file operation failed.
     Io(&'static str, RelPath, io::Error),
+    /// The caller wants it to stop.
+    Cancelled,
 }
 
 impl Stop {
@@ -44,6 +48,7 @@ impl Stop {
     pub fn into_error(self, source: &Tree) -> PromoteError {
         match self {
             Stop::Late(path) => PromoteError::LateChange { path },
+            Stop::Cancelled => PromoteError::Interrupted,
             Stop::Io(operation, path, error) => PromoteError::Io {
                 operation,
                 path: path.under(source.path()),
@@ -68,17 +73,27 @@ impl<'a> Transaction<'a> {
             u64::try_from(self.journal.operations.len()).ok(),
         );
         for operation in &self.journal.operations {
+            if progress.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
             self.put(&mut ground, operation)?;
             progress.advance(1);
         }
         for change in &self.journal.attributes {
+            if progress.is_cancelled() {
+                return Err(Stop::Cancelled);
+            }
             self.change(&mut ground, change)?;
         }
         let directories = self.close_directories()?;
         self.sync()
             .map_err(failed("make durable", &RelPath::root()))?;
         progress.finish();
-        Ok(Committed { directories })
+        // The last moment at which it can still be taken back.
+        match progress.is_cancelled() {
+            true => Err(Stop::Cancelled),
+            false => Ok(Committed { directories }),
+        }
     }
 
     /// Makes directories writable whose names change.
@@ -293,7 +308,8 @@ impl<'a> Transaction<'a> {
         self.stage.sync()
     }
 
-    /// Puts everything back. Returns the paths left as found, because a stranger stands there.
+    /// Puts everything back. Returns the paths left as found: something else stands there, or what
+    /// stands there was edited since it was put there.
     pub fn back(&self) -> Result<Vec<RelPath>, Stop> {
         let mut left = Vec::new();
         let mut ground = Ground::new(self.source, self.journal);
@@ -316,8 +332,12 @@ impl<'a> Transaction<'a> {
         for operation in self.journal.operations.iter().rev() {
             fault::at("put back").map_err(failed("put back", &operation.path))?;
             let put = self.put_back(&mut ground, operation);
-            if put.map_err(failed("put back", &operation.path))? == Found::Stranger {
-                left.push(operation.path.clone());
+            match put.map_err(failed("put back", &operation.path))? {
+                Found::Planned => {}
+                Found::Stranger => left.push(operation.path.clone()),
+                Found::Edited(paths) => {
+                    left.extend(paths.iter().map(|path| operation.path.join_path(path)));
+                }
             }
         }
         self.restore_directories(&mut ground)?;
@@ -346,10 +366,16 @@ impl<'a> Transaction<'a> {
             None => None,
         };
         match found {
-            Some((dir, name, found)) if Inode::of(&found) == change.inode => change
-                .before
-                .set(dir, name)
-                .map_err(failed("put back the attributes of", path)),
+            Some((dir, name, found))
+                if Inode::of(&found) == change.inode
+                    && edits::are_attributes_ours(dir, name, &found, change)
+                        .map_err(failed("look at", path))? =>
+            {
+                change
+                    .before
+                    .set(dir, name)
+                    .map_err(failed("put back the attributes of", path))
+            }
             _ => {
                 left.push(path.clone());
                 Ok(())
@@ -374,11 +400,18 @@ impl<'a> Transaction<'a> {
         if here.is_some() && !is(&operation.new, dir, name)? {
             return Ok(Found::Stranger);
         }
+        if let (Some(here), Some(new)) = (&here, &operation.new) {
+            let edited = edits::since(dir, name, here, new)?;
+            if !edited.is_empty() {
+                edits::remove_the_rest(dir, name, here, new)?;
+                return Ok(Found::Edited(edited));
+            }
+        }
         // From here on nothing stands at the path, or what this transaction put there.
         let was_at = match &operation.old {
             None => None,
-            Some(_) if is(&operation.old, self.stage, &slot)? => Some(&slot),
-            Some(_) if is(&operation.old, self.stage, &aside)? => Some(&aside),
+            Some(_) if self.holds_displaced(operation, &slot)? => Some(&slot),
+            Some(_) if self.holds_displaced(operation, &aside)? => Some(&aside),
             Some(_) => return Ok(Found::Stranger),
         };
         if here.is_some() {
@@ -397,7 +430,7 @@ impl<'a> Transaction<'a> {
             rename_to_free(dir, name, self.stage, &slot)?;
         }
         if was_at.is_some() {
-            let from = if is(&operation.old, self.stage, &aside)? {
+            let from = if self.holds_displaced(operation, &aside)? {
                 &aside
             } else {
                 &slot
@@ -406,6 +439,35 @@ impl<'a> Transaction<'a> {
             rename_to_free(self.stage, from, dir, name)?;
         }
         Ok(Found::Planned)
+    }
+
+    /// Does `name` of the stage hold what this operation displaced, planned or not? Whoever changed the
+    /// source at the last moment has their version there.
+    fn holds_displaced(&self, operation: &Operation, name: &[u8]) -> io::Result<bool> {
+        let is_new = |found| {
+            let new = operation.new.as_ref();
+            new.is_some_and(|new| Inode::of(&new.fingerprint) == Inode::of(&found))
+        };
+        Ok(self.stage.stat(name)?.is_some_and(|found| !is_new(found)))
+    }
+
+    /// After [`Transaction::back`]: moves what was not put back from the stage to its own path below
+    /// `name` of `to`. Returns whether there is anything, also from an earlier call.
+    pub fn gather_displaced(&self, to: &Dir, name: &[u8]) -> io::Result<bool> {
+        for operation in &self.journal.operations {
+            for slot in [operation.slot_name(), operation.aside_name()] {
+                if self.holds_displaced(operation, &slot)? {
+                    let parent = operation.path.parent().unwrap_or_default();
+                    let mut dir = make_or_open(to, name)?;
+                    for name in parent.components() {
+                        dir = make_or_open(&dir, name)?;
+                    }
+                    let name = operation.path.name().unwrap_or_default();
+                    rename_to_free(self.stage, &slot, &dir, name)?;
+                }
+            }
+        }
+        Ok(to.stat(name)?.is_some())
     }
 
     /// Modes and times of directories as they were.
@@ -452,6 +514,8 @@ enum Found {
     Planned,
     /// Something else; it was left.
     Stranger,
+    /// What this transaction put there, edited since at these paths below it; they were left.
+    Edited(Vec<RelPath>),
 }
 
 impl Attributes {
@@ -477,6 +541,13 @@ impl Attributes {
             dir.set_owner(name, self.uid, self.gid)?;
         }
         dir.set_mode(name, self.mode)
+    }
+}
+
+fn make_or_open(dir: &Dir, name: &[u8]) -> io::Result<Dir> {
+    match dir.make_dir(name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => dir.open_dir(name),
+        made => made,
     }
 }
 

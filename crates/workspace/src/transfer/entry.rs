@@ -55,6 +55,40 @@ impl Copier {
             let target = self.copy_contents(contents, to, name)?;
             return finish_file(&target, found, &whole.xattrs, privileges);
         }
+        Copier::copy_other(from, path, whole, to, name, privileges)
+    }
+
+    /// As [`Copier::copy`]; also returns the digest of a file's contents, read from the copy.
+    pub fn copy_digested(
+        &mut self,
+        from: &dyn Side,
+        path: &RelPath,
+        whole: Whole,
+        to: &Dir,
+        name: &[u8],
+        privileges: Privileges,
+    ) -> io::Result<Option<String>> {
+        let found = &whole.fingerprint;
+        if let (EntryKind::File, Some(contents)) = (found.entry.kind, &whole.contents) {
+            let target = self.copy_contents(contents, to, name)?;
+            let digest = crate::content::digest(&target)?;
+            finish_file(&target, found, &whole.xattrs, privileges)?;
+            return Ok(Some(digest));
+        }
+        Copier::copy_other(from, path, whole, to, name, privileges)?;
+        Ok(None)
+    }
+
+    /// Copies what is no regular file.
+    fn copy_other(
+        from: &dyn Side,
+        path: &RelPath,
+        whole: Whole,
+        to: &Dir,
+        name: &[u8],
+        privileges: Privileges,
+    ) -> io::Result<()> {
+        let found = &whole.fingerprint;
         make(from, path, found, to, name)?;
         give_owner(to, name, found)?;
         give_xattrs(&whole.xattrs, to, name, privileges)?;

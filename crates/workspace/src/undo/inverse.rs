@@ -220,7 +220,10 @@ fn look_again(stage: &Dir, slot: &[u8], standing: &mut Standing) -> io::Result<(
     let mode = standing.fingerprint.entry.mode;
     standing.fingerprint = stage.stat(slot)?.ok_or(io::ErrorKind::NotFound)?;
     standing.fingerprint.entry.mode = mode;
-    for Below { path, fingerprint } in &mut standing.below {
+    for Below {
+        path, fingerprint, ..
+    } in &mut standing.below
+    {
         let mut dir = stage.open_dir(slot)?;
         let (parent, name) = (
             path.parent().unwrap_or_default(),

@@ -1,0 +1,361 @@
+//! What is left of a promote that was interrupted, and what the user did to the source since.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod project;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use project::*;
+use sandbox_model::{BackendKind, Class, Failure};
+use sandbox_workspace::garbage::{self, GarbageKind};
+use sandbox_workspace::progress::{Phase, Progress, Silent};
+use sandbox_workspace::promote::fault::{self, Action};
+use sandbox_workspace::promote::{
+    self, Backup, PromoteError, Recovered, Recovery, Review, recover, recover_all,
+    recover_thoroughly,
+};
+use sandbox_workspace::undo::{self, Which};
+
+/// Does `work`, which fails just before its commit mark and cannot put anything back: as if it had been
+/// killed there.
+fn interrupted(work: impl FnOnce() -> bool) {
+    let error = rustix::io::Errno::IO.raw_os_error();
+    fault::inject(Box::new(move |point| match point {
+        "commit written" | "put back" | "attributes back" => Action::Error(error),
+        _ => Action::Continue,
+    }));
+    let done = work();
+    fault::clear();
+    assert!(!done, "it was not interrupted");
+}
+
+fn interrupted_promote(project: &Project) {
+    interrupted(|| project.promote().is_ok());
+}
+
+fn recovered(project: &Project) -> Recovered {
+    let recovered = recover(&project.root, &project.source).unwrap().unwrap();
+    assert_eq!(recover(&project.root, &project.source).unwrap(), None);
+    assert_eq!(project.leftovers(), Vec::<String>::new());
+    recovered
+}
+
+/// The same on every backend that needs no filesystem of its own.
+fn each_backend(plant: &str, work: &str, test: impl Fn(&Project)) {
+    for backend in [BackendKind::Overlay, BackendKind::Copy] {
+        let dir = tempfile::tempdir().unwrap();
+        let project = Project::at(dir.path(), &dir.path().join("root"), plant, backend);
+        project.run(work);
+        test(&project);
+        // An overlay's scratch directory has no mode at all.
+        shell(dir.path(), "chmod -R u+rwX .");
+    }
+}
+
+#[test]
+fn keeps_an_edit_made_after_an_interrupted_promote() {
+    each_backend(
+        "echo a > a; echo b > b",
+        "echo A > a; echo B > b",
+        |project| {
+            interrupted_promote(project);
+            assert_eq!(project.read("a"), "A\n", "it is half done");
+            shell(&project.source, "echo mine >> a");
+            let recovered = recovered(project);
+            assert_eq!(recovered.outcome, Recovery::RolledBack);
+            assert_eq!(recovered.left, [path("a")]);
+            assert_eq!(project.read("a"), "A\nmine\n");
+            assert_eq!(project.read("b"), "b\n", "the rest goes back");
+            let kept = recovered.kept.unwrap();
+            assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "a\n");
+            assert!(project.changes().iter().any(|change| change.ends_with('a')));
+        },
+    );
+}
+
+#[test]
+fn keeps_an_edit_that_hides_its_times() {
+    each_backend("mkdir d; echo a > d/a", "echo A > d/a", |project| {
+        interrupted_promote(project);
+        shell(
+            &project.source,
+            "touch -r d/a ../stamp; printf 'M\\n' > d/a; touch -r ../stamp d/a",
+        );
+        let recovered = recovered(project);
+        assert_eq!(recovered.left, [path("d/a")]);
+        assert_eq!(project.read("d/a"), "M\n");
+        let kept = recovered.kept.unwrap();
+        assert_eq!(fs::read_to_string(kept.join("d/a")).unwrap(), "a\n");
+    });
+}
+
+#[test]
+fn takes_back_a_file_of_which_only_the_time_changed() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        interrupted_promote(project);
+        shell(&project.source, "touch a");
+        assert_eq!(recovered(project).left, []);
+        assert_eq!(project.read("a"), "a\n");
+        project.promote().unwrap();
+        assert_eq!(project.read("a"), "A\n", "no false conflict");
+    });
+}
+
+#[test]
+fn keeps_what_was_put_into_a_promoted_directory() {
+    let work = "mkdir -p new/sub; echo x > new/x; echo y > new/sub/y; echo z > new/sub/z; chmod 555 new/sub";
+    each_backend("echo a > a", work, |project| {
+        interrupted_promote(project);
+        shell(
+            &project.source,
+            "echo mine > new/mine; chmod 755 new/sub; echo edited >> new/sub/y; chmod 555 new/sub",
+        );
+        let recovered = recovered(project);
+        assert_eq!(recovered.left, [path("new/mine"), path("new/sub/y")]);
+        let listed = listing(&project.source);
+        let files: Vec<&str> = listed
+            .lines()
+            .filter_map(|line| line.split_once(" f ").map(|(name, _)| name))
+            .collect();
+        assert_eq!(files, ["./a", "./new/mine", "./new/sub/y"]);
+        assert_eq!(project.read("new/sub/y"), "y\nedited\n");
+        shell(&project.source, "chmod -R u+w new");
+    });
+}
+
+#[test]
+fn keeps_attributes_set_after_an_interrupted_promote() {
+    each_backend(
+        "echo a > a; echo b > b; chmod 644 a b",
+        "chmod 600 a b",
+        |project| {
+            interrupted_promote(project);
+            shell(&project.source, "chmod 640 a");
+            assert_eq!(recovered(project).left, [path("a")]);
+            let mode = |name: &str| {
+                let found = fs::metadata(project.source.join(name)).unwrap();
+                found.permissions().mode() & 0o777
+            };
+            assert_eq!((mode("a"), mode("b")), (0o640, 0o644));
+        },
+    );
+}
+
+#[test]
+fn keeps_an_edit_made_after_an_interrupted_undo() {
+    each_backend(
+        "echo a > a; echo b > b",
+        "echo A > a; echo B > b",
+        |project| {
+            project.promote().unwrap();
+            interrupted(|| {
+                let latest = &Which::Latest;
+                undo::undo(&project.root, &project.source, latest, &[], &mut Silent).is_ok()
+            });
+            assert_eq!(project.read("a"), "a\n", "it is half done");
+            shell(&project.source, "echo mine >> a");
+            let recovered = recovered(project);
+            assert_eq!(recovered.left, [path("a")]);
+            assert_eq!(project.read("a"), "a\nmine\n");
+            assert_eq!(project.read("b"), "B\n");
+            let kept = recovered.kept.unwrap();
+            assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "A\n");
+        },
+    );
+}
+
+/// Stops after so many steps.
+struct Cancel {
+    after: usize,
+    asked: usize,
+}
+
+impl Progress for Cancel {
+    fn begin(&mut self, _: Phase, _: Option<u64>) {}
+    fn advance(&mut self, _: u64) {}
+    fn finish(&mut self) {}
+    fn is_cancelled(&mut self) -> bool {
+        self.asked += 1;
+        self.asked > self.after
+    }
+}
+
+#[test]
+fn a_promote_stopped_between_any_two_steps_is_put_back() {
+    let project = Project::new(PLANT);
+    project.run(WORK);
+    let before = snapshot(&project.source, Closeness::Inodes);
+    let mut stopped = 0;
+    for after in 0.. {
+        let mut cancel = Cancel { after, asked: 0 };
+        match promote::apply(
+            &project.sandbox,
+            project.plan_all(),
+            Backup::None,
+            &mut cancel,
+        ) {
+            Ok(_) => break,
+            Err(PromoteError::Interrupted) => stopped += 1,
+            Err(error) => panic!("{error} at {after}"),
+        }
+        assert_same(
+            &snapshot(&project.source, Closeness::Inodes),
+            &before,
+            "stopped",
+        );
+        assert_eq!(project.leftovers(), Vec::<String>::new());
+    }
+    assert!(stopped > 15, "only {stopped} steps");
+    assert_eq!(
+        project.changes(),
+        Vec::<String>::new(),
+        "promoted in the end"
+    );
+}
+
+#[test]
+fn an_undo_stopped_between_any_two_steps_is_put_back() {
+    let project = Project::new(PLANT);
+    project.run(WORK);
+    project.promote().unwrap();
+    let before = snapshot(&project.source, Closeness::Inodes);
+    for after in 0.. {
+        let mut cancel = Cancel { after, asked: 0 };
+        match undo::undo(
+            &project.root,
+            &project.source,
+            &Which::Latest,
+            &[],
+            &mut cancel,
+        ) {
+            Ok(_) => {
+                assert!(after > 10, "only {after} steps");
+                break;
+            }
+            Err(undo::UndoError::Promote(PromoteError::Interrupted)) => {}
+            Err(error) => panic!("{error} at {after}"),
+        }
+        assert_same(
+            &snapshot(&project.source, Closeness::Inodes),
+            &before,
+            "stopped",
+        );
+    }
+}
+
+fn set_asides(project: &Project) -> Vec<garbage::Garbage> {
+    let mut found = garbage::find(&project.root, Duration::from_secs(3600)).unwrap();
+    found.retain(|garbage| garbage.kind == GarbageKind::SetAside);
+    found
+}
+
+#[test]
+fn a_journal_whose_source_was_replaced_is_set_aside() {
+    each_backend("echo a > a; echo b > b", "echo A > a; rm b", |project| {
+        interrupted_promote(project);
+        let around = project.source.parent().unwrap();
+        shell(
+            around,
+            "mv project first; mkdir project; echo other > project/a",
+        );
+        let aside = recovered(project);
+        assert_eq!(aside.outcome, Recovery::SetAside);
+        assert_eq!(project.read("a"), "other\n", "it is not touched");
+        let found = set_asides(project);
+        assert_eq!(found.len(), 1);
+        assert_eq!(Some(&found[0].path), aside.kept.as_ref());
+
+        // The first one comes back, and is repaired.
+        shell(around, "rm -r project; mv first project");
+        let back = recover_thoroughly(&project.root, &project.source)
+            .unwrap()
+            .unwrap();
+        assert_eq!(back.outcome, Recovery::RolledBack);
+        assert_eq!(
+            (project.read("a"), project.read("b")),
+            ("a\n".into(), "b\n".into())
+        );
+        assert_eq!(set_asides(project), []);
+        project.promote().unwrap();
+    });
+}
+
+#[test]
+fn garbage_collection_cleans_what_was_set_aside() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        interrupted_promote(project);
+        let around = project.source.parent().unwrap();
+        shell(
+            around,
+            "rm -r project; mkdir project; echo other > project/a",
+        );
+        recovered(project);
+        let found = set_asides(project);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].is_safe());
+        assert!(garbage::clean(&project.root, &found[0], &mut Silent).unwrap());
+        assert!(!found[0].path.exists());
+        assert_eq!(set_asides(project), []);
+    });
+}
+
+#[test]
+fn a_journal_whose_source_is_missing_waits_for_it() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        interrupted_promote(project);
+        let around = project.source.parent().unwrap();
+        shell(around, "mv project elsewhere");
+        let all = recover_all(&project.root).unwrap();
+        let outcomes: Vec<_> = all
+            .iter()
+            .map(|found| (&found.source, found.result.as_ref().unwrap().outcome))
+            .collect();
+        assert_eq!(outcomes, [(&project.source, Recovery::SourceMissing)]);
+        assert_eq!(set_asides(project).len(), 1, "it can be cleaned");
+        shell(around, "mv elsewhere project");
+        assert_eq!(set_asides(project), [], "nor when it is back");
+        assert_eq!(recover_all(&project.root).unwrap().len(), 1);
+        assert_eq!(project.read("a"), "a\n");
+
+        interrupted_promote(project);
+        shell(around, "rm -r project");
+        let found = set_asides(project);
+        assert!(garbage::clean(&project.root, &found[0], &mut Silent).unwrap());
+        assert_eq!(set_asides(project), []);
+        assert!(recover_all(&project.root).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_run_after_the_review_began_refuses_the_promote() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        let review = Review::begin(&project.sandbox).unwrap();
+        let plan = project.plan_all();
+        drop(project.sandbox.lock_for_run().unwrap());
+        let error =
+            promote::apply_reviewed(&project.sandbox, review, plan, Backup::None, &mut Silent)
+                .unwrap_err();
+        assert!(matches!(error, PromoteError::RanSince { .. }), "{error}");
+        assert_eq!(project.read("a"), "a\n");
+
+        // A reader is no run, and neither is somebody who was refused.
+        let review = Review::begin(&project.sandbox).unwrap();
+        let plan = project.plan_all();
+        drop(project.sandbox.lock_shared().unwrap());
+        project.sandbox.lock_exclusive().unwrap_err();
+        promote::apply_reviewed(&project.sandbox, review, plan, Backup::None, &mut Silent).unwrap();
+        assert_eq!(project.read("a"), "A\n");
+    });
+}
+
+#[test]
+fn no_review_begins_while_a_command_runs() {
+    let project = Project::new("echo a > a");
+    let run = project.sandbox.lock_for_run().unwrap();
+    let error = Review::begin(&project.sandbox).unwrap_err();
+    assert_eq!(error.class(), Class::Busy);
+    drop(run);
+    Review::begin(&project.sandbox).unwrap();
+}
