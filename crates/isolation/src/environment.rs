@@ -17,9 +17,10 @@ pub fn inside(
     inside.retain(|(name, value)| match settings.clean_env {
         true => is_essential(name),
         false => {
-            !is_secret(&name.to_string_lossy(), &value.to_string_lossy())
-                && !leads_to_a_socket(name)
-                && !(steers_git_to_secrets && steers_git(name))
+            let is_withheld = is_secret(&name.to_string_lossy(), &value.to_string_lossy())
+                || leads_to_a_socket(name)
+                || (steers_git_to_secrets && steers_git(name));
+            !is_withheld
         }
     });
     let mut set = |name: OsString, value: OsString| {

@@ -13,7 +13,7 @@ use crate::step::{Failed, Step};
 
 /// What to do where user namespaces are off.
 pub const NAMESPACES_FIX: &str = "turn user namespaces on (`sandbox doctor` shows how), or accept \
-    the weaker wall with `--isolation landlock`";
+    the weaker wall with `--isolation landlock`, as an ordinary user";
 
 /// The clone itself was refused.
 pub fn no_namespaces(error: &io::Error) -> LaunchError {

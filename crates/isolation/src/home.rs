@@ -179,13 +179,17 @@ fn layer(home: &Home, path: &Path, others: &[PathBuf]) -> io::Result<HomeFacts> 
     for name in existing(path, IDENTITY, FileType::RegularFile) {
         facts.identity.extend(git::identity(path, name, &copies)?);
     }
-    facts.covered = others.iter().map(directory).chain(elsewhere).collect();
+    facts.covered = others
+        .iter()
+        .map(|path| directory(path))
+        .chain(elsewhere)
+        .collect();
     Ok(facts)
 }
 
-fn directory(path: &PathBuf) -> Hidden {
+fn directory(path: &Path) -> Hidden {
     Hidden {
-        path: path.clone(),
+        path: path.to_owned(),
         kind: MountPoint::Directory,
     }
 }

@@ -148,11 +148,11 @@ pub(crate) fn check_breadth(
     let canonical = source.canonicalize().unwrap_or_else(|_| source.to_owned());
     let homes = surroundings::homes().unwrap_or_default();
     let homes = homes.iter().filter_map(|home| home.canonicalize().ok());
-    let mut looks = homes
+    let found = homes
         .map(Some)
         .chain([None])
-        .map(|home| caution(&canonical, home.as_deref(), root.path()));
-    let Some(caution) = looks.find_map(|caution| caution) else {
+        .find_map(|home| caution(&canonical, home.as_deref(), root.path()));
+    let Some(caution) = found else {
         return Ok(None);
     };
     if yes {
