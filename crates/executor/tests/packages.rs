@@ -3,10 +3,10 @@
 
 mod session;
 
-use sandbox_executor::{Executor, Outcome};
-use sandbox_model::execution::Language::{Javascript, Python, Shell};
+use sandbox_executor::{Executor, Outcome, Request};
+use sandbox_model::execution::Language::{self, Javascript, Python, Shell};
 use serde_json::json;
-use session::{in_session, returned, run};
+use session::{in_session, request, returned};
 
 /// Writes wheels of the versions 1.0, 2.0 and 3.0 of a package with a module and a console script.
 const WHEELS: &str = r#"
@@ -27,6 +27,15 @@ for version in "1.0", "2.0", "3.0":
 "#;
 
 const VERSION: &str = "import tiny\ndef handler(event):\n    return tiny.VERSION";
+
+/// Runs `code`, for as long as package managers take on a machine that has other things to do.
+async fn run(executor: &Executor, language: Language, code: &str) -> Outcome {
+    let asked = Request {
+        timeout_seconds: 300,
+        ..request(language, code)
+    };
+    executor.execute(&asked).await
+}
 
 fn must_succeed(outcome: &Outcome) {
     assert_eq!(outcome.result.exit_code, 0, "{outcome:?}");
@@ -85,9 +94,9 @@ fn a_directory_that_a_pth_file_adds_is_found_at_once() {
         // The largest event arrives whole when another interpreter takes it over.
         let change = "touch $(python3 -m site --user-site)/other.pth";
         shell(executor, change).await;
-        let asked = sandbox_executor::Request {
+        let asked = Request {
             event: json!("x".repeat(900_000)),
-            ..session::request(
+            ..request(
                 Python,
                 "import tiny\ndef handler(event):\n    return len(event)",
             )
