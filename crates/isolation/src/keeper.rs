@@ -253,8 +253,7 @@ pub fn keep_on(
         }
         Err(error) => return Err(give_up(step("hear from the keeper")(error))),
     };
-    let gatehouse = open_gate(policy, listeners, others);
-    let gatehouse = gatehouse.map_err(|error| give_up(step("open the network gate")(error)))?;
+    let gatehouse = open_gate(policy, listeners, others, &enforcer).map_err(give_up)?;
     let record = Record::write(runs, &LiveRun::of(policy, pid));
     let record = record.map_err(|error| give_up(records(runs)(error)))?;
     drop(mutex);
@@ -268,18 +267,23 @@ pub fn keep_on(
     })
 }
 
-/// The gate of an isolated network, if anything leads through it.
+/// The gate of an isolated network, if anything leads through it. It is held as what it serves is.
 fn open_gate(
     policy: &Policy,
     listeners: Vec<OwnedFd>,
     others: Others,
-) -> io::Result<Option<Gatehouse>> {
+    enforcer: &Enforcer,
+) -> Result<Option<Gatehouse>, LaunchError> {
     if listeners.is_empty() {
         return Ok(None);
     }
-    let doors = launch::doors(policy, listeners.into_iter())?;
-    let doors = doors.map(|doors| Doors { others, ..doors });
-    doors.map(Gatehouse::open).transpose()
+    let failed = step("open the network gate");
+    let doors = launch::doors(policy, listeners.into_iter()).map_err(&failed)?;
+    let Some(doors) = doors.map(|doors| Doors { others, ..doors }) else {
+        return Ok(None);
+    };
+    let opened = Gatehouse::open(doors, &enforcer.way()?);
+    opened.map(Some).map_err(&failed)
 }
 
 impl Kept {

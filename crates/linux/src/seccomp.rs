@@ -31,6 +31,12 @@ pub fn filter_among_equals() -> Vec<Instruction> {
     program::assemble(tables::ARCHITECTURE, &verdicts)
 }
 
+/// The filter for a proxy: internet sockets, threads, memory, clocks, and reading files. Every other call
+/// fails; nothing can be executed, written to a file, or sent to another process.
+pub fn filter_for_proxy() -> Vec<Instruction> {
+    program::assemble_only(tables::ARCHITECTURE, &tables::proxy_verdicts())
+}
+
 /// Puts the filter on the calling thread, for good and for everything it starts. Needs
 /// no-new-privileges set.
 pub fn attach(filter: &[Instruction]) -> io::Result<()> {
@@ -221,6 +227,65 @@ mod tests {
             verdict(libc::SYS_socketpair, &[libc::AF_TIPC as u64]),
             EAFNOSUPPORT
         );
+    }
+
+    #[test]
+    fn a_proxy_may_speak_and_read_and_nothing_else() {
+        let verdict = |number: libc::c_long, arguments: &[u64]| {
+            let mut all = [0; 6];
+            all[..arguments.len()].copy_from_slice(arguments);
+            let call = Call {
+                number: number as u32,
+                architecture: tables::ARCHITECTURE,
+                arguments: all,
+            };
+            run(&filter_for_proxy(), &call).result
+        };
+        for number in [
+            libc::SYS_read,
+            libc::SYS_connect,
+            libc::SYS_accept4,
+            libc::SYS_ppoll,
+            libc::SYS_futex,
+            libc::SYS_exit_group,
+        ] {
+            assert_eq!(verdict(number, &[]), ALLOW, "call {number}");
+        }
+        for number in [
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_ptrace,
+            libc::SYS_kill,
+            libc::SYS_unlinkat,
+            libc::SYS_renameat2,
+            libc::SYS_mkdirat,
+            libc::SYS_process_vm_readv,
+            libc::SYS_process_vm_writev,
+            libc::SYS_pidfd_getfd,
+            libc::SYS_openat2,
+            libc::SYS_memfd_create,
+            libc::SYS_socketpair,
+            libc::SYS_mount,
+            libc::SYS_unshare,
+            libc::SYS_bpf,
+        ] {
+            assert_eq!(verdict(number, &[]), EPERM, "call {number}");
+        }
+        let open = |flags: i32| verdict(libc::SYS_openat, &[0, 0, flags as u64]);
+        assert_eq!(open(libc::O_RDONLY | libc::O_CLOEXEC), ALLOW);
+        for flags in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC] {
+            assert_eq!(open(flags), EPERM);
+        }
+        let socket = |family: i32| verdict(libc::SYS_socket, &[family as u64, 1, 0]);
+        assert_eq!(
+            (socket(libc::AF_INET), socket(libc::AF_INET6)),
+            (ALLOW, ALLOW)
+        );
+        assert_eq!(socket(libc::AF_UNIX), EAFNOSUPPORT);
+        assert_eq!(verdict(libc::SYS_prlimit64, &[0]), ALLOW);
+        assert_eq!(verdict(libc::SYS_prlimit64, &[1]), EPERM);
+        assert_eq!(verdict(libc::SYS_clone3, &[]), ENOSYS);
+        assert_eq!(verdict(470, &[]), ENOSYS);
     }
 
     #[test]

@@ -4,15 +4,20 @@
 mod server;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
+use std::sync::mpsc;
 
+use sandbox_executor::Request;
 use sandbox_linux::clone::{Namespaces, Parent, clone, unshare};
+use sandbox_model::execution::Language;
 use sandbox_model::session::SessionNetwork;
-use sandbox_runtime::{Line, SessionSpec};
-use server::{children, id, nursery, printed, process, served, shell, spec};
+use sandbox_runtime::{Line, Local, SessionSpec};
+use server::{
+    children, id, nursery, printed, process, request, served, served_by_tester, shell, spec,
+};
 
 fn with(allow: &[&str]) -> SessionSpec {
     SessionSpec {
@@ -117,6 +122,115 @@ fn a_proxy_ends_with_its_session() {
         assert_eq!(children(nursery).len(), before + 2);
         drop(line);
     });
+}
+
+/// A server that keeps every connection, and tells of those who say that they are ready. It answers these when
+/// it is told to.
+fn gatherer() -> (SocketAddr, mpsc::Receiver<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, ready) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for client in listener.incoming() {
+            let mut client = client.unwrap();
+            let mut word = [0; 5];
+            client.read_exact(&mut word).unwrap();
+            match &word {
+                b"ready" => sender.send(client).unwrap(),
+                _ => kept.push(client),
+            }
+        }
+    });
+    (address, ready)
+}
+
+/// What the kernel says of a process, and of each of its threads.
+fn statuses(pid: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok())
+        .collect()
+}
+
+async fn a_proxy_is_confined_and_bounded(local: Local) {
+    let before = children(nursery());
+    let (address, ready) = gatherer();
+    let mut spec = with(&[&address.to_string()]);
+    spec.resources.max_processes = 32;
+    let line = local.raise(spec).await.unwrap().line;
+    let new: Vec<u32> = { children(nursery()).into_iter() }
+        .filter(|pid| !before.contains(pid))
+        .collect();
+    // The keeper has a number in its own namespace, too.
+    let is_keeper = |pid: &u32| {
+        let status = &statuses(*pid)[0];
+        let numbers = status.lines().find(|line| line.starts_with("NSpid:"));
+        numbers.unwrap().split_whitespace().count() > 2
+    };
+    let (keepers, proxies): (Vec<u32>, Vec<u32>) = new.into_iter().partition(is_keeper);
+    let ([keeper], [proxy]) = (&keepers[..], &proxies[..]) else {
+        panic!("{keepers:?} {proxies:?}");
+    };
+    let code = format!(
+        "import socket
+kept = []
+def connected(word):
+    made = socket.create_connection(('127.0.0.1', 3128))
+    made.sendall(b'CONNECT {address} HTTP/1.1\\r\\nHost: {address}\\r\\n\\r\\n')
+    assert b' 200 ' in made.recv(1000)
+    made.sendall(word)
+    kept.append(made)
+    return made
+for _ in range(200):
+    connected(b'keeps')
+print(connected(b'ready').recv(10).decode())"
+    );
+    let looked = std::thread::spawn({
+        let proxy = *proxy;
+        move || {
+            let mut client = ready.recv().unwrap();
+            let found = statuses(proxy);
+            client.write_all(b"seen").unwrap();
+            found
+        }
+    });
+    let code = Request {
+        timeout_seconds: 60,
+        ..request(Language::Python, &code)
+    };
+    let outcome = line.execute(code, || {}).await.unwrap();
+    assert_eq!(outcome.result.stdout.trim(), "seen", "{outcome:?}");
+    let threads = looked.join().unwrap();
+    assert!(threads.len() < 40, "{} threads", threads.len());
+    for status in threads {
+        for line in [
+            "Seccomp:\t2",
+            "NoNewPrivs:\t1",
+            "CapEff:\t0000000000000000",
+            "CapPrm:\t0000000000000000",
+        ] {
+            assert!(status.contains(line), "{line}: {status}");
+        }
+    }
+    let groups = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    assert_eq!(groups(proxy), groups(keeper));
+    let limits = std::fs::read_to_string(format!("/proc/{proxy}/limits")).unwrap();
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let files = files.unwrap().split_whitespace().nth(3).unwrap();
+    assert!(files.parse::<u32>().unwrap() <= 1024, "{limits}");
+}
+
+#[test]
+fn a_proxy_is_confined_and_bounded_where_the_server_is_root() {
+    served(async |_, local, _| a_proxy_is_confined_and_bounded(local).await);
+}
+
+#[test]
+fn a_proxy_is_confined_and_bounded_of_an_ordinary_user() {
+    served_by_tester(async |_, local, _| a_proxy_is_confined_and_bounded(local).await);
 }
 
 #[test]

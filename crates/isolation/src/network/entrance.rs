@@ -11,7 +11,6 @@ use sandbox_model::PublishedPort;
 
 use super::PROXY_PORT;
 use super::publish::{self, Published};
-use super::stop::Stop;
 
 /// How often an awaited port is tried.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
@@ -32,6 +31,7 @@ pub(super) struct Entrances {
     doors: Vec<Door>,
     /// Ports to publish that another run still holds.
     awaited: Vec<PublishedPort>,
+    next_try: Option<Instant>,
 }
 
 impl Entrances {
@@ -54,6 +54,7 @@ impl Entrances {
             entrances.add(listener, Door::from(port))?;
         }
         entrances.awaited = published.awaited;
+        entrances.next_try = Some(Instant::now() + TRY_AGAIN);
         Ok(entrances)
     }
 
@@ -62,22 +63,28 @@ impl Entrances {
         self.listeners.is_empty() && self.awaited.is_empty()
     }
 
-    /// Waits until somebody is at a door. Fails when the gate closes.
-    pub(super) fn ready(&mut self, stop: &Stop) -> io::Result<Vec<(&OwnedFd, Door)>> {
-        let ready = loop {
-            let deadline = (!self.awaited.is_empty()).then(|| Instant::now() + TRY_AGAIN);
-            match stop.poll_readable(&self.listeners, deadline) {
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => self.take_over(),
-                ready => break ready?,
-            }
-        };
-        let ready = ready.into_iter();
-        Ok(ready
-            .map(|index| (&self.listeners[index], self.doors[index]))
-            .collect())
+    /// The listeners, and where the connections of each lead.
+    pub(super) fn listeners(&self) -> impl Iterator<Item = (&OwnedFd, Door)> {
+        self.listeners.iter().zip(self.doors.iter().copied())
     }
 
-    fn take_over(&mut self) {
+    /// Is one of the awaited ports for the system's own services?
+    pub(super) fn awaits_system_port(&self) -> bool {
+        self.awaited.iter().any(|port| port.host < 1024)
+    }
+
+    /// When to try the awaited ports next, if there are any.
+    pub(super) fn next_try(&self) -> Option<Instant> {
+        self.next_try.filter(|_| !self.awaited.is_empty())
+    }
+
+    /// Takes over the awaited ports that are free now, if it is time to try.
+    pub(super) fn take_over(&mut self) {
+        let now = Instant::now();
+        if self.next_try().is_none_or(|next| now < next) {
+            return;
+        }
+        self.next_try = Some(now + TRY_AGAIN);
         for port in std::mem::take(&mut self.awaited) {
             let taken = publish::listen(port.host).ok();
             if taken.is_none_or(|listener| self.add(listener, Door::from(port)).is_err()) {

@@ -9,6 +9,7 @@
 //! and refused is kept by `refused`. Making the namespace and its listeners is the launch's job.
 
 mod address;
+mod confine;
 mod entrance;
 mod error;
 mod forward;

@@ -67,19 +67,31 @@ fn source_to(address: IpAddr) -> Option<IpAddr> {
     Some(probe.local_addr().ok()?.ip())
 }
 
+/// How many names may be looked up at once. One that was given up on is looked up still.
+const MOST_LOOKUPS: usize = 32;
+
 /// Resolves without holding up a gate that closes: the host's resolver cannot be interrupted, so it
-/// runs in a thread of its own that holds no socket and, if given up on, ends by itself.
+/// runs in a thread of its own that holds no socket and, if given up on, ends by itself. `lookups` is
+/// shared with each of them, and so counts them.
 pub(super) fn resolve(
     outside: &Arc<dyn Outside>,
     stop: &Arc<Stop>,
+    lookups: &Arc<()>,
     name: &str,
     deadline: Instant,
 ) -> io::Result<Vec<IpAddr>> {
     let answer = Arc::new(Mutex::new(None));
+    let counted = lookups.clone();
+    if Arc::strong_count(lookups) > MOST_LOOKUPS + 1 {
+        return Err(io::Error::other(
+            "too many names are being looked up at once",
+        ));
+    }
     let lookup = {
         let (outside, stop, answer) = (outside.clone(), stop.clone(), answer.clone());
         let name = name.to_owned();
         move || {
+            let _counted = counted;
             let found = outside.resolve(&name);
             *locked(&answer) = Some(found);
             stop.stir();

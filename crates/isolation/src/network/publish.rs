@@ -15,7 +15,7 @@ use sandbox_model::PublishedPort;
 
 use super::error::NetworkError;
 use super::forward::loopback;
-use super::relay::{Flow, Until, relay};
+use super::relay::Joint;
 use super::socket::{connect, reset_on_close};
 use super::stop::{Stop, locked};
 
@@ -118,19 +118,10 @@ fn answer(channel: &OwnedFd) -> io::Result<(u8, Option<OwnedFd>)> {
     Ok((byte[0], socket))
 }
 
-/// Serves one connection made on the host.
-pub(super) fn serve(stop: &Stop, sockets: &Sockets, client: &OwnedFd, inside: u16) {
+/// Opens the other side of a connection made on the host.
+pub(super) fn open(stop: &Stop, sockets: &Sockets, client: &OwnedFd, inside: u16) -> Option<Joint> {
     let [v4, v6] = loopback(inside);
-    match sockets.dial(stop, v4).or_else(|_| sockets.dial(stop, v6)) {
-        Ok(server) => {
-            relay(
-                stop,
-                client,
-                &server,
-                Flow::starting_with(Vec::new()),
-                Until::BothEnd,
-            );
-        }
-        Err(_) => reset_on_close(client),
-    }
+    let dialled = sockets.dial(stop, v4).or_else(|_| sockets.dial(stop, v6));
+    let dialled = dialled.inspect_err(|_| reset_on_close(client));
+    dialled.ok().map(Joint::plain)
 }

@@ -12,7 +12,6 @@ use rustix::event::PollFlags;
 use rustix::net::Shutdown;
 
 use super::socket::{Received, receive, reset_on_close, send, without_delay};
-use super::stop::Stop;
 
 /// How much one direction holds.
 const CHUNK: usize = 32 * 1024;
@@ -116,49 +115,89 @@ impl Flow {
     }
 }
 
-/// Joins `client` and `server` until they are done, one breaks, or the gate closes.
-pub(super) fn relay(stop: &Stop, client: &OwnedFd, server: &OwnedFd, request: Flow, until: Until) {
-    without_delay(client);
-    without_delay(server);
-    if exchange(stop, client, server, request, until).is_err() {
-        reset_on_close(client);
-        reset_on_close(server);
+/// The other side of a connection, and how the two are to be joined.
+pub(super) struct Joint {
+    pub(super) server: OwnedFd,
+    pub(super) request: Flow,
+    pub(super) until: Until,
+}
+
+impl Joint {
+    /// Everything goes both ways.
+    pub(super) fn plain(server: OwnedFd) -> Joint {
+        Joint {
+            server,
+            request: Flow::starting_with(Vec::new()),
+            until: Until::BothEnd,
+        }
     }
 }
 
-fn exchange(
-    stop: &Stop,
-    client: &OwnedFd,
-    server: &OwnedFd,
-    mut request: Flow,
+/// Two sockets that are joined, by one thread for all of them.
+pub(super) struct Relay {
+    client: OwnedFd,
+    server: OwnedFd,
+    request: Flow,
+    answer: Flow,
     until: Until,
-) -> io::Result<()> {
-    let mut answer = Flow::starting_with(Vec::new());
-    let (mut client_gone, mut server_gone) = (false, false);
-    loop {
-        request.settle(server);
-        answer.settle(client);
-        let answered = answer.stage == Stage::Done;
-        if answered && (until == Until::Answered || request.stage == Stage::Done) {
-            return Ok(());
-        }
-        let at_client = interest(client, &request, &answer, client_gone);
-        let at_server = interest(server, &answer, &request, server_gone);
-        let [at_client, at_server] = stop.poll([at_client, at_server], None)?;
-        serve(
+    client_gone: bool,
+    server_gone: bool,
+}
+
+impl Relay {
+    pub(super) fn new(client: OwnedFd, joint: Joint) -> Relay {
+        without_delay(&client);
+        without_delay(&joint.server);
+        Relay {
             client,
+            server: joint.server,
+            request: joint.request,
+            answer: Flow::starting_with(Vec::new()),
+            until: joint.until,
+            client_gone: false,
+            server_gone: false,
+        }
+    }
+
+    /// Passes ends on. `false` when all is said.
+    pub(super) fn settle(&mut self) -> bool {
+        self.request.settle(&self.server);
+        self.answer.settle(&self.client);
+        let answered = self.answer.stage == Stage::Done;
+        !(answered && (self.until == Until::Answered || self.request.stage == Stage::Done))
+    }
+
+    /// What to wait for at the client and at the server.
+    pub(super) fn interests(&self) -> [Option<(&OwnedFd, PollFlags)>; 2] {
+        [
+            interest(&self.client, &self.request, &self.answer, self.client_gone),
+            interest(&self.server, &self.answer, &self.request, self.server_gone),
+        ]
+    }
+
+    /// Passes on what there is, where the two are ready like this. An error breaks the connection.
+    pub(super) fn pass(&mut self, [at_client, at_server]: [PollFlags; 2]) -> io::Result<()> {
+        let (request, answer) = (&mut self.request, &mut self.answer);
+        serve(
+            &self.client,
             at_client,
-            &mut request,
-            &mut answer,
-            &mut client_gone,
+            request,
+            answer,
+            &mut self.client_gone,
         )?;
         serve(
-            server,
+            &self.server,
             at_server,
-            &mut answer,
-            &mut request,
-            &mut server_gone,
-        )?;
+            answer,
+            request,
+            &mut self.server_gone,
+        )
+    }
+
+    /// Makes both sides take the coming close for a failure.
+    pub(super) fn reset(&self) {
+        reset_on_close(&self.client);
+        reset_on_close(&self.server);
     }
 }
 

@@ -4,9 +4,9 @@
 //! wakes them all at once. It is raised once and stays raised.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -67,27 +67,24 @@ impl Stop {
         }))
     }
 
-    /// Waits until one of `listeners` is ready, and tells which are.
-    pub(super) fn poll_readable(
+    /// Waits until one of `sockets` is ready, or the deadline passes, and tells what each is ready for. Fails
+    /// when the gate closes.
+    pub(super) fn poll_all(
         &self,
-        listeners: &[OwnedFd],
+        sockets: &[(BorrowedFd<'_>, PollFlags)],
         deadline: Option<Instant>,
-    ) -> io::Result<Vec<usize>> {
+    ) -> io::Result<Vec<PollFlags>> {
         let mut set = vec![PollFd::new(&self.event, PollFlags::IN)];
-        set.extend(
-            listeners
-                .iter()
-                .map(|l| PollFd::from_borrowed_fd(l.as_fd(), PollFlags::IN)),
-        );
-        poll_until(&mut set, deadline)?;
+        let wanted = sockets.iter();
+        set.extend(wanted.map(|(socket, flags)| PollFd::from_borrowed_fd(*socket, *flags)));
+        match poll_until(&mut set, deadline) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+            polled => polled?,
+        }
         if !set[0].revents().is_empty() {
             return Err(closing());
         }
-        let ready = set[1..]
-            .iter()
-            .enumerate()
-            .filter(|(_, fd)| !fd.revents().is_empty());
-        Ok(ready.map(|(index, _)| index).collect())
+        Ok(set[1..].iter().map(PollFd::revents).collect())
     }
 
     /// Waits until `ready` has something, asked again at every [`Stop::stir`].
@@ -120,11 +117,6 @@ impl Stop {
         // Taken so that nobody is between looking and falling asleep.
         let _guard = locked(&self.raised);
         self.changed.notify_all();
-    }
-
-    /// Sleeps, unless the gate closes first.
-    pub(super) fn pause(&self, length: Duration) {
-        let _ = self.wait_for::<()>(Instant::now() + length, || None);
     }
 }
 

@@ -71,13 +71,41 @@ struct Range {
 
 /// The program for `architecture`. `verdicts` is sorted; its last one holds for all numbers above.
 pub(super) fn assemble(architecture: u32, verdicts: &[(u32, Verdict)]) -> Vec<Instruction> {
-    let mut program = vec![
+    let mut program = start(architecture);
+    program.extend(tree(&ranges(verdicts)));
+    program
+}
+
+fn start(architecture: u32) -> Vec<Instruction> {
+    vec![
         load(ARCHITECTURE),
         jump(JUMP_EQUAL, architecture, 1, 0),
         give(KILL_PROCESS),
         load(NUMBER),
-    ];
-    program.extend(tree(&ranges(verdicts)));
+    ]
+}
+
+/// The program for `architecture` by which every call fails that has no verdict of its own. `verdicts` is
+/// sorted; its last one holds for all numbers above.
+pub(super) fn assemble_only(architecture: u32, verdicts: &[(u32, Verdict)]) -> Vec<Instruction> {
+    let mut all = Vec::new();
+    let mut next = 0;
+    let refused = Verdict::Fail(libc::EPERM);
+    for (number, verdict) in verdicts {
+        if *number > next {
+            all.push((next, refused));
+        }
+        all.push((*number, *verdict));
+        next = number + 1;
+    }
+    let mut ranges: Vec<Range> = Vec::new();
+    for (first, verdict) in all {
+        if ranges.last().is_none_or(|last| last.verdict != verdict) {
+            ranges.push(Range { first, verdict });
+        }
+    }
+    let mut program = start(architecture);
+    program.extend(tree(&ranges));
     program
 }
 
@@ -139,6 +167,16 @@ fn leaf(verdict: Verdict) -> Vec<Instruction> {
         Verdict::Socket => vec![
             load_argument(0),
             jump(JUMP_EQUAL, libc::AF_UNIX as u32, 5, 0),
+            jump(JUMP_EQUAL, libc::AF_INET as u32, 4, 0),
+            jump(JUMP_EQUAL, libc::AF_INET6 as u32, 3, 0),
+            jump(JUMP_EQUAL, libc::AF_NETLINK as u32, 0, 3),
+            load_argument(2),
+            jump(JUMP_EQUAL, libc::NETLINK_ROUTE as u32, 0, 1),
+            give(ALLOW),
+            fail(libc::EAFNOSUPPORT),
+        ],
+        Verdict::InternetSocket => vec![
+            load_argument(0),
             jump(JUMP_EQUAL, libc::AF_INET as u32, 4, 0),
             jump(JUMP_EQUAL, libc::AF_INET6 as u32, 3, 0),
             jump(JUMP_EQUAL, libc::AF_NETLINK as u32, 0, 3),

@@ -13,6 +13,8 @@ pub(super) enum Verdict {
     Ioctl,
     /// `socket`: unix, internet, and netlink's routing tables.
     Socket,
+    /// `socket`: internet, and netlink's routing tables.
+    InternetSocket,
     /// `socketpair`: unix.
     SocketPair,
 }
@@ -98,6 +100,141 @@ const KEXEC_FILE_LOAD: libc::c_long = 294;
 
 /// Kernel 6.15.
 const OPEN_TREE_ATTR: libc::c_long = 467;
+
+/// What a proxy calls, and its C library and its resolver.
+const OF_A_PROXY: &[libc::c_long] = &[
+    // Descriptors.
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_pread64,
+    libc::SYS_write,
+    libc::SYS_writev,
+    libc::SYS_close,
+    libc::SYS_fcntl,
+    libc::SYS_lseek,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_eventfd2,
+    // Files, to look at: openat is judged by its flags.
+    libc::SYS_fstat,
+    libc::SYS_fstatfs,
+    libc::SYS_newfstatat,
+    libc::SYS_statx,
+    libc::SYS_statfs,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_readlinkat,
+    libc::SYS_getdents64,
+    libc::SYS_getcwd,
+    // Sockets.
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_connect,
+    libc::SYS_getsockname,
+    libc::SYS_getpeername,
+    libc::SYS_sendto,
+    libc::SYS_recvfrom,
+    libc::SYS_sendmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_shutdown,
+    libc::SYS_setsockopt,
+    libc::SYS_getsockopt,
+    // Memory and threads.
+    libc::SYS_brk,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mremap,
+    libc::SYS_mprotect,
+    libc::SYS_madvise,
+    libc::SYS_membarrier,
+    libc::SYS_futex,
+    libc::SYS_set_robust_list,
+    libc::SYS_set_tid_address,
+    libc::SYS_rseq,
+    libc::SYS_prctl,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_restart_syscall,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_tgkill,
+    // Who, when and where.
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_uname,
+    libc::SYS_sysinfo,
+    libc::SYS_getrandom,
+    libc::SYS_gettimeofday,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_pause,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_stat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lstat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_access,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_time,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_getrlimit,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_arch_prctl,
+];
+
+/// Opening for anything but reading.
+const WRITING: u32 =
+    (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u32;
+
+/// The calls of a proxy with their verdicts, sorted; those between are refused.
+pub(super) fn proxy_verdicts() -> Vec<(u32, Verdict)> {
+    let allowed = OF_A_PROXY.iter();
+    let mut verdicts: Vec<(u32, Verdict)> =
+        allowed.map(|call| (*call as u32, Verdict::Allow)).collect();
+    verdicts.extend([
+        (libc::SYS_openat as u32, Verdict::FailOnBits(2, WRITING)),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open as u32, Verdict::FailOnBits(1, WRITING)),
+        (libc::SYS_socket as u32, Verdict::InternetSocket),
+        (libc::SYS_ioctl as u32, Verdict::Ioctl),
+        (libc::SYS_prlimit64 as u32, Verdict::FailOnBits(0, u32::MAX)),
+        (
+            libc::SYS_clone as u32,
+            Verdict::FailOnBits(0, NEW_NAMESPACES),
+        ),
+        (libc::SYS_clone3 as u32, Verdict::Fail(libc::ENOSYS)),
+        (LAST_KNOWN + 1, Verdict::Fail(libc::ENOSYS)),
+    ]);
+    verdicts.sort_by_key(|(call, _)| *call);
+    verdicts
+}
 
 /// Calls with their verdicts, sorted; those between are allowed.
 pub(super) fn verdicts() -> Vec<(u32, Verdict)> {

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use super::super::refused::printable;
-use super::super::relay::{Flow, Until, relay};
+use super::super::relay::{Flow, Joint, Until};
 use super::super::socket::{farewell, receive_more, send_all};
 use super::body::Body;
 use super::request::{Form, Malformed, Request, head_length};
@@ -26,13 +26,13 @@ struct Answer {
     reason: String,
 }
 
-/// Serves a client whose first bytes are `heard`.
-pub(super) fn serve(
+/// Opens what a client asks for whose first bytes are `heard`.
+pub(super) fn open(
     proxy: &Proxy,
     client: &OwnedFd,
     mut heard: Vec<u8>,
     deadline: Instant,
-) -> io::Result<()> {
+) -> io::Result<Option<Joint>> {
     let request = match read_request(proxy, client, &mut heard, deadline)? {
         Ok(request) => request,
         Err(malformed) => {
@@ -42,26 +42,26 @@ pub(super) fn serve(
                 reason: malformed.0.to_owned(),
             };
             farewell(&proxy.stop, client, &answer.bytes());
-            return Ok(());
+            return Ok(None);
         }
     };
-    match open(proxy, &request) {
+    match connect(proxy, &request) {
         Ok((server, target)) => match request.form {
             Form::Tunnel => {
                 send_all(&proxy.stop, client, ESTABLISHED, deadline)?;
-                relay(
-                    &proxy.stop,
-                    client,
-                    &server,
-                    Flow::starting_with(heard),
-                    Until::BothEnd,
-                );
+                Ok(Some(Joint {
+                    server,
+                    request: Flow::starting_with(heard),
+                    until: Until::BothEnd,
+                }))
             }
-            Form::Plain { .. } => pass_on(proxy, client, &server, &request, &target, heard),
+            Form::Plain { .. } => Ok(pass_on(proxy, client, server, &request, &target, heard)),
         },
-        Err(answer) => farewell(&proxy.stop, client, &answer.bytes()),
+        Err(answer) => {
+            farewell(&proxy.stop, client, &answer.bytes());
+            Ok(None)
+        }
     }
-    Ok(())
 }
 
 /// Reads the head of a request and takes it off `heard`.
@@ -85,7 +85,7 @@ fn read_request(
     }
 }
 
-fn open(proxy: &Proxy, request: &Request) -> Result<(OwnedFd, Target), Answer> {
+fn connect(proxy: &Proxy, request: &Request) -> Result<(OwnedFd, Target), Answer> {
     let asked = format!("{}:{}", request.host, request.port);
     let refused = |reason: &str| Answer {
         status: "403 Forbidden",
@@ -113,11 +113,11 @@ fn open(proxy: &Proxy, request: &Request) -> Result<(OwnedFd, Target), Answer> {
 fn pass_on(
     proxy: &Proxy,
     client: &OwnedFd,
-    server: &OwnedFd,
+    server: OwnedFd,
     request: &Request,
     target: &Target,
     heard: Vec<u8>,
-) {
+) -> Option<Joint> {
     let mut body: Body = request.body.clone();
     let mut bytes = request.rewritten(target);
     match body.take(&heard) {
@@ -127,14 +127,19 @@ fn pass_on(
                 status: "400 Bad Request",
                 reason: malformed.to_string(),
             };
-            return farewell(&proxy.stop, client, &answer.bytes());
+            farewell(&proxy.stop, client, &answer.bytes());
+            return None;
         }
     }
     let request = Flow::starting_with(bytes).limited(move |bytes| {
         body.take(bytes)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     });
-    relay(&proxy.stop, client, server, request, Until::Answered);
+    Some(Joint {
+        server,
+        request,
+        until: Until::Answered,
+    })
 }
 
 impl Answer {

@@ -18,15 +18,17 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::rules::Refusal;
 pub(super) use self::rules::Rules;
 use self::target::{Host, Target};
 use super::outside::{Outside, resolve};
 use super::refused::Ledger;
+use super::relay::Joint;
 use super::socket::receive_more;
 use super::stop::Stop;
 
 /// How long a client may take to say what it wants, and a name to be resolved.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
+pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(30);
 
 /// How much a client may say before it is served.
 const MOST_HEAD: usize = 64 * 1024;
@@ -38,12 +40,14 @@ pub(super) struct Proxy {
     outside: Arc<dyn Outside>,
     stop: Arc<Stop>,
     ledger: Arc<Ledger>,
+    /// As often shared as names are being looked up.
+    lookups: Arc<()>,
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
 enum Denied {
-    /// We will not; it is recorded.
+    /// We will not; it is recorded. This is what the client hears.
     Refused(String),
     /// The world did not answer.
     Failed(io::Error),
@@ -61,6 +65,7 @@ impl Proxy {
             outside,
             stop,
             ledger,
+            lookups: Arc::default(),
         }
     }
 
@@ -79,23 +84,21 @@ impl Proxy {
 
     /// Where `target` is: judged before and after the one look at the resolver.
     fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, Denied> {
-        let refuse = |reason: String| {
-            self.refuse(&target.to_string(), &reason);
-            Denied::Refused(reason)
+        let refuse = |refusal: Refusal| {
+            self.refuse(&target.to_string(), &refusal.to_string());
+            Denied::Refused(refusal.to_client(target))
         };
-        self.rules
-            .admit(target)
-            .map_err(|refusal| refuse(refusal.to_string()))?;
+        self.rules.admit(target).map_err(refuse)?;
         let found = match &target.host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
                 let deadline = Instant::now() + HANDSHAKE_TIME;
-                resolve(&self.outside, &self.stop, name, deadline).map_err(Denied::Failed)?
+                resolve(&self.outside, &self.stop, &self.lookups, name, deadline)
+                    .map_err(Denied::Failed)?
             }
         };
         let is_own = |address| self.outside.is_own(address);
-        let checked = self.rules.check(target, &found, is_own);
-        checked.map_err(|refusal| refuse(refusal.to_string()))
+        self.rules.check(target, &found, is_own).map_err(refuse)
     }
 
     fn refuse(&self, target: &str, reason: &str) {
@@ -103,16 +106,15 @@ impl Proxy {
     }
 }
 
-/// Serves one connection made inside.
-pub(super) fn serve(proxy: &Proxy, client: &OwnedFd) {
+/// Opens the connection that a client inside asks for, if it may be had.
+pub(super) fn open(proxy: &Proxy, client: &OwnedFd) -> Option<Joint> {
     let deadline = Instant::now() + HANDSHAKE_TIME;
     let mut heard = Vec::new();
-    if receive_more(&proxy.stop, client, &mut heard, deadline).is_err() {
-        return;
-    }
-    // A client that breaks off while it is served needs no answer, and nobody waits for one.
-    let _ = match heard[0] {
-        socks::VERSION => socks::serve(proxy, client, heard, deadline),
-        _ => http::serve(proxy, client, heard, deadline),
+    receive_more(&proxy.stop, client, &mut heard, deadline).ok()?;
+    let opened = match heard[0] {
+        socks::VERSION => socks::open(proxy, client, heard, deadline),
+        _ => http::open(proxy, client, heard, deadline),
     };
+    // A client that breaks off while it is served needs no answer, and nobody waits for one.
+    opened.ok().flatten()
 }

@@ -33,6 +33,19 @@ pub(super) enum Refusal {
     },
 }
 
+impl Refusal {
+    /// What the client hears. Whom a name leads to on a private network is nothing that code inside could
+    /// find out otherwise; the record on the host has it in full.
+    pub(super) fn to_client(&self, target: &Target) -> String {
+        match (self, &target.host) {
+            (Refusal::NotPublic { .. }, Host::Name(_)) => {
+                "it resolves to a non-public address".to_owned()
+            }
+            _ => self.to_string(),
+        }
+    }
+}
+
 impl Rules {
     pub(in super::super) fn new(hosts: Vec<HostPattern>, others: Others) -> Rules {
         Rules { hosts, others }
@@ -266,6 +279,9 @@ mod tests {
             verdict(&["db.internal:5432"], "db.internal", 5432, &["10.0.0.7"]).unwrap_err();
         let text = "10.0.0.7 is a private address; `--allow-host 10.0.0.7:5432` would allow it";
         assert_eq!(refused.to_string(), text);
+        // Not to the client, who asked for a name.
+        let hidden = refused.to_client(&target("db.internal", 5432));
+        assert_eq!(hidden, "it resolves to a non-public address");
         let refused = verdict(&[], "[2606:4700::1111]", 443, &[]).unwrap_err();
         let text = "not allowed; `--allow-host [2606:4700::1111]:443` would allow it";
         assert_eq!(refused.to_string(), text);

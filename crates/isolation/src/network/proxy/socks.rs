@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use super::super::relay::{Flow, Until, relay};
+use super::super::relay::{Flow, Joint, Until};
 use super::super::socket::{farewell, receive_more, send_all};
 use super::target::{Host, Target};
 use super::{Denied, Proxy};
@@ -54,38 +54,40 @@ enum Asked {
     Name(Vec<u8>),
 }
 
-/// Serves a client whose first bytes are `heard`.
-pub(super) fn serve(
+/// Opens what a client asks for whose first bytes are `heard`.
+pub(super) fn open(
     proxy: &Proxy,
     client: &OwnedFd,
     mut heard: Vec<u8>,
     deadline: Instant,
-) -> io::Result<()> {
+) -> io::Result<Option<Joint>> {
     let methods = whole(proxy, client, &mut heard, deadline, parse_greeting)?;
-    let Ok(methods) = methods else { return Ok(()) };
+    let Ok(methods) = methods else {
+        return Ok(None);
+    };
     if !methods.contains(&NO_AUTHENTICATION) {
         farewell(&proxy.stop, client, &[VERSION, NO_METHOD]);
-        return Ok(());
+        return Ok(None);
     }
     send_all(&proxy.stop, client, &[VERSION, NO_AUTHENTICATION], deadline)?;
     let server = match whole(proxy, client, &mut heard, deadline, parse_request)? {
-        Ok(request) => open(proxy, request),
+        Ok(request) => connect(proxy, request),
         Err(reply) => Err(reply),
     };
     match server {
         Ok(server) => {
             send_all(&proxy.stop, client, &answer(Reply::Succeeded), deadline)?;
-            relay(
-                &proxy.stop,
-                client,
-                &server,
-                Flow::starting_with(heard),
-                Until::BothEnd,
-            );
+            Ok(Some(Joint {
+                server,
+                request: Flow::starting_with(heard),
+                until: Until::BothEnd,
+            }))
         }
-        Err(reply) => farewell(&proxy.stop, client, &answer(reply)),
+        Err(reply) => {
+            farewell(&proxy.stop, client, &answer(reply));
+            Ok(None)
+        }
     }
-    Ok(())
 }
 
 /// Reads until `parse` is satisfied, and takes what it took off `heard`.
@@ -108,7 +110,7 @@ fn whole<T>(
     }
 }
 
-fn open(proxy: &Proxy, request: Request) -> Result<OwnedFd, Reply> {
+fn connect(proxy: &Proxy, request: Request) -> Result<OwnedFd, Reply> {
     let port = request.port;
     let (host, text) = match &request.host {
         Asked::Address(address) => (Ok(Host::from(*address)), address.to_string()),
