@@ -16,8 +16,8 @@ use crate::undoing;
 ///
 /// Shows the plan, asks, and applies all of it or nothing: Ctrl-C puts everything back, and a crash
 /// halfway is rolled back by the next command. Nothing is applied if a command ran in the sandbox since
-/// the plan was shown. Files that run on your machine (git hooks and configuration, .envrc, editor tasks, new
-/// executables) are marked; git's control files need --allow-git-control besides --yes.
+/// the plan was shown. Files that run on your machine (git hooks and configuration, .envrc, editor
+/// tasks, new executables) are marked; git's control files need --allow-git-control besides --yes.
 ///
 /// A path that also changed in the source is a conflict: nothing is applied and the exit status is 5,
 /// unless each is resolved, at the prompt or by flags. `ours` is the sandbox's version, `theirs` the
