@@ -120,14 +120,15 @@ pub(crate) fn try_(args: &Args) -> Result<Ending, Problem> {
     Ok(performed.ending)
 }
 
-/// Begins the review; a listing, which looks at every sandbox for a moment, is waited for.
+/// Begins the review; a listing, which looks at every sandbox for a moment, is waited for. There is no
+/// event to wait for: a lock that is waited for would be waited for as long as a command runs.
 fn begin_review(sandbox: &Sandbox) -> Result<Review, SandboxError> {
     const PATIENCE: Duration = Duration::from_millis(500);
     let began = Instant::now();
     loop {
         match Review::begin(sandbox) {
             Err(SandboxError::Busy { .. }) if began.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::yield_now();
             }
             begun => return begun,
         }
