@@ -583,7 +583,7 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd____complete__subcmd__names)
-            opts="-h --help"
+            opts="-h --discarded --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -707,12 +707,16 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd__discard)
-            opts="-y -f -h --yes --force --help"
+            opts="-y -f -h --yes --force --purge --undo --as --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --as)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1377,7 +1381,7 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd__gc)
-            opts="-n -h --dry-run --stale --json --help"
+            opts="-n -h --dry-run --stale --discarded --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3975,7 +3979,9 @@ _sandbox_with_names() {
     case "${COMP_WORDS[1]}" in
         enter|run|exec|diff|promote|discard|rm|sync|fork|snapshot|rollback|pause|resume|info|path|history)
             if [[ "$current" != -* && ( $COMP_CWORD -eq 2 || "${COMP_WORDS[1]}" == @(discard|rm) ) ]]; then
-                COMPREPLY=( $(compgen -W "$(sandbox __complete-names 2>/dev/null)" -- "$current") )
+                local which=()
+                [[ " ${COMP_WORDS[*]} " == *" --undo "* && "${COMP_WORDS[1]}" == @(discard|rm) ]] && which=(--discarded)
+                COMPREPLY=( $(compgen -W "$(sandbox __complete-names "${which[@]}" 2>/dev/null)" -- "$current") )
             fi
             ;;
     esac

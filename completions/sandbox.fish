@@ -102,17 +102,17 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l isolation -d 'Wh
 landlock\t''"
 complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l promote -d 'Apply the changes when the command succeeds; keep the sandbox when it fails'
 complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l keep -d 'Keep the sandbox'
-complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l discard -d 'Throw the sandbox away'
+complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l discard -d 'Discard the sandbox'
 complete -c sandbox -n "__fish_sandbox_using_subcommand try" -s y -l yes -d 'Sandbox \'/\', the home directory or the sandbox root itself, too; with --promote, do not ask'
 complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l isolated-network -d 'Give it a network of its own, with loopback only'
 complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l host-network -d 'Use the host\'s network, where isolation is stored or configured'
 complete -c sandbox -n "__fish_sandbox_using_subcommand try" -l clean-env -d 'Pass none of the caller\'s variables but the essential ones'
 complete -c sandbox -n "__fish_sandbox_using_subcommand try" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand list" -s a -l all -d 'Also those that were discarded'
-complete -c sandbox -n "__fish_sandbox_using_subcommand list" -l json -d 'Print JSON: [{"name", "source", "backend", "created", "size", "changes", "status"}]'
+complete -c sandbox -n "__fish_sandbox_using_subcommand list" -l json -d 'Print JSON: [{"name", "source", "backend", "created", "size", "changes", "status", "restorable_until"}]'
 complete -c sandbox -n "__fish_sandbox_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand ls" -s a -l all -d 'Also those that were discarded'
-complete -c sandbox -n "__fish_sandbox_using_subcommand ls" -l json -d 'Print JSON: [{"name", "source", "backend", "created", "size", "changes", "status"}]'
+complete -c sandbox -n "__fish_sandbox_using_subcommand ls" -l json -d 'Print JSON: [{"name", "source", "backend", "created", "size", "changes", "status", "restorable_until"}]'
 complete -c sandbox -n "__fish_sandbox_using_subcommand ls" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand enter" -s c -l command -d 'Run this line in the shell instead of an interactive session' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand enter" -l with-ports -d 'Forward a host-local TCP port to the same port inside; implies --isolated-network' -r
@@ -174,15 +174,23 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -s i -l interac
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l backup -d 'Also copy what is replaced or deleted to SOURCE.sandbox-backup-TIME, beside the source'
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -s y -l yes -d 'Do not ask'
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l undo -d 'Take the last promote of this source back'
-complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l allow-git-control -d 'Apply git\'s control files (.git/config, .git/hooks) too'
+complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l allow-git-control -d 'Apply what steers git (.git/config, .git/hooks) and new, deleted or broken repositories, too'
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l ours -d 'Resolve all other conflicts with the sandbox\'s version'
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l theirs -d 'Resolve all other conflicts with the source\'s version'
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l merge -d 'Resolve all other conflicts by merging; what overlaps stays a conflict'
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -l json -d 'Print JSON: the plan, and whether it was applied'
 complete -c sandbox -n "__fish_sandbox_using_subcommand promote" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand discard" -l as -d 'With --undo: restore it under this name' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand discard" -s f -s y -l force -l yes -d 'Do not ask'
+complete -c sandbox -n "__fish_sandbox_using_subcommand discard" -l purge -d 'Delete at once; it cannot be restored'
+complete -c sandbox -n "__fish_sandbox_using_subcommand discard" -l undo -d 'Restore discarded sandboxes, of one name the latest; without a NAME, list them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand discard" -l json -d 'With --undo: print JSON: [{"name", "source", "backend", "discarded", "until", "size"}], or the sandboxes restored as `list` prints them'
 complete -c sandbox -n "__fish_sandbox_using_subcommand discard" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand rm" -l as -d 'With --undo: restore it under this name' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand rm" -s f -s y -l force -l yes -d 'Do not ask'
+complete -c sandbox -n "__fish_sandbox_using_subcommand rm" -l purge -d 'Delete at once; it cannot be restored'
+complete -c sandbox -n "__fish_sandbox_using_subcommand rm" -l undo -d 'Restore discarded sandboxes, of one name the latest; without a NAME, list them'
+complete -c sandbox -n "__fish_sandbox_using_subcommand rm" -l json -d 'With --undo: print JSON: [{"name", "source", "backend", "discarded", "until", "size"}], or the sandboxes restored as `list` prints them'
 complete -c sandbox -n "__fish_sandbox_using_subcommand rm" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand sync" -l direction -d 'Which way; sandbox-to-source is `sandbox promote`' -r -f -a "source-to-sandbox\t'The sandbox takes over the source\'s changes'
 sandbox-to-source\t'The source takes over the sandbox\'s changes'"
@@ -214,6 +222,7 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand history" -l json -d 'Pri
 complete -c sandbox -n "__fish_sandbox_using_subcommand history" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -s n -l dry-run -d 'Show what would be deleted and stop'
 complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -l stale -d 'Also stale sandboxes without changes'
+complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -l discarded -d 'Also discarded sandboxes that could still be restored'
 complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -l json -d 'Print JSON: [{"what", "path", "size", "deleted"}]'
 complete -c sandbox -n "__fish_sandbox_using_subcommand gc" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l config -d 'Read settings from this TOML file [SANDBOX_CONFIG]' -r -F
@@ -682,6 +691,7 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand version" -l json -d 'Pri
 complete -c sandbox -n "__fish_sandbox_using_subcommand version" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c sandbox -n "__fish_sandbox_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c sandbox -n "__fish_sandbox_using_subcommand __complete-names" -l discarded -d 'Those of discarded sandboxes that can be restored'
 complete -c sandbox -n "__fish_sandbox_using_subcommand __complete-names" -s h -l help -d 'Print help'
 complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "create" -d 'Make a sandbox of a directory'
 complete -c sandbox -n "__fish_sandbox_using_subcommand help; and not __fish_seen_subcommand_from create try list enter run exec diff promote discard sync fork snapshot rollback pause resume info path history gc serve session execution file template key node health doctor version completions man __complete-names help" -f -a "try" -d 'Run a command on a copy of the current directory, look, then decide'
@@ -755,4 +765,12 @@ function __sandbox_needs_name
         test (count $words) -gt 2; and contains -- $words[2] discard rm
     end
 end
-complete -c sandbox -n __sandbox_needs_name -f -a '(sandbox __complete-names 2>/dev/null)'
+function __sandbox_names
+    set -l words (commandline -opc)
+    if contains -- $words[2] discard rm; and contains -- --undo $words
+        sandbox __complete-names --discarded 2>/dev/null
+    else
+        sandbox __complete-names 2>/dev/null
+    end
+end
+complete -c sandbox -n __sandbox_needs_name -f -a '(__sandbox_names)'

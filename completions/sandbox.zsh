@@ -3,8 +3,9 @@
 autoload -U is-at-least
 
 _sandbox_names() {
-    local -a names
-    names=( ${(f)"$(sandbox __complete-names 2>/dev/null)"} )
+    local -a names which
+    [[ ${words[(I)--undo]} -gt 0 && ${words[1]} == (discard|rm) ]] && which=(--discarded)
+    names=( ${(f)"$(sandbox __complete-names $which 2>/dev/null)"} )
     _describe -t names sandbox names
 }
 
@@ -85,7 +86,7 @@ _arguments "${_arguments_options[@]}" : \
 '--isolation=[Which outer wall\: '\''landlock'\'' knowingly accepts a weaker one, for hosts without user namespaces]:WALL:(namespaces landlock)' \
 '(--keep --discard)--promote[Apply the changes when the command succeeds; keep the sandbox when it fails]' \
 '(--discard)--keep[Keep the sandbox]' \
-'--discard[Throw the sandbox away]' \
+'--discard[Discard the sandbox]' \
 '-y[Sandbox '\''/'\'', the home directory or the sandbox root itself, too; with --promote, do not ask]' \
 '--yes[Sandbox '\''/'\'', the home directory or the sandbox root itself, too; with --promote, do not ask]' \
 '--isolated-network[Give it a network of its own, with loopback only]' \
@@ -100,7 +101,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '-a[Also those that were discarded]' \
 '--all[Also those that were discarded]' \
-'--json[Print JSON\: \[{"name", "source", "backend", "created", "size", "changes", "status"}\]]' \
+'--json[Print JSON\: \[{"name", "source", "backend", "created", "size", "changes", "status", "restorable_until"}\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
@@ -109,7 +110,7 @@ _arguments "${_arguments_options[@]}" : \
 _arguments "${_arguments_options[@]}" : \
 '-a[Also those that were discarded]' \
 '--all[Also those that were discarded]' \
-'--json[Print JSON\: \[{"name", "source", "backend", "created", "size", "changes", "status"}\]]' \
+'--json[Print JSON\: \[{"name", "source", "backend", "created", "size", "changes", "status", "restorable_until"}\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
@@ -210,7 +211,7 @@ _arguments "${_arguments_options[@]}" : \
 '-y[Do not ask]' \
 '--yes[Do not ask]' \
 '(-i --interactive --backup --resolve --ours --theirs --merge)--undo[Take the last promote of this source back]' \
-'--allow-git-control[Apply git'\''s control files (.git/config, .git/hooks) too]' \
+'--allow-git-control[Apply what steers git (.git/config, .git/hooks) and new, deleted or broken repositories, too]' \
 '(--theirs --merge)--ours[Resolve all other conflicts with the sandbox'\''s version]' \
 '(--merge)--theirs[Resolve all other conflicts with the source'\''s version]' \
 '--merge[Resolve all other conflicts by merging; what overlaps stays a conflict]' \
@@ -223,10 +224,14 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (discard)
 _arguments "${_arguments_options[@]}" : \
+'--as=[With --undo\: restore it under this name]:NEW:_default' \
 '-f[Do not ask]' \
 '-y[Do not ask]' \
 '--force[Do not ask]' \
 '--yes[Do not ask]' \
+'(--undo)--purge[Delete at once; it cannot be restored]' \
+'--undo[Restore discarded sandboxes, of one name the latest; without a NAME, list them]' \
+'--json[With --undo\: print JSON\: \[{"name", "source", "backend", "discarded", "until", "size"}\], or the sandboxes restored as \`list\` prints them]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '*::names -- The sandboxes:_sandbox_names' \
@@ -234,10 +239,14 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (rm)
 _arguments "${_arguments_options[@]}" : \
+'--as=[With --undo\: restore it under this name]:NEW:_default' \
 '-f[Do not ask]' \
 '-y[Do not ask]' \
 '--force[Do not ask]' \
 '--yes[Do not ask]' \
+'(--undo)--purge[Delete at once; it cannot be restored]' \
+'--undo[Restore discarded sandboxes, of one name the latest; without a NAME, list them]' \
+'--json[With --undo\: print JSON\: \[{"name", "source", "backend", "discarded", "until", "size"}\], or the sandboxes restored as \`list\` prints them]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 '*::names -- The sandboxes:_sandbox_names' \
@@ -339,6 +348,7 @@ _arguments "${_arguments_options[@]}" : \
 '-n[Show what would be deleted and stop]' \
 '--dry-run[Show what would be deleted and stop]' \
 '--stale[Also stale sandboxes without changes]' \
+'--discarded[Also discarded sandboxes that could still be restored]' \
 '--json[Print JSON\: \[{"what", "path", "size", "deleted"}\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
@@ -1363,6 +1373,7 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (__complete-names)
 _arguments "${_arguments_options[@]}" : \
+'--discarded[Those of discarded sandboxes that can be restored]' \
 '-h[Print help]' \
 '--help[Print help]' \
 && ret=0

@@ -16,6 +16,9 @@ use crate::isolation_options::{self, IsolationOptions, Limit};
 /// Days without use after which a sandbox is called stale.
 pub(crate) const STALE_DAYS: u32 = 7;
 
+/// Days for which a discarded sandbox can be restored.
+pub(crate) const DISCARDED_DAYS: u32 = 7;
+
 /// The file's values.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -27,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) shell: Option<PathBuf>,
     /// Days without use after which a sandbox is called stale.
     pub(crate) stale_days: Option<u32>,
+    /// Days for which a discarded sandbox can be restored; 0 deletes it at once.
+    pub(crate) discarded_days: Option<u32>,
     /// Isolation of new sandboxes.
     isolation: Isolation,
 }
@@ -147,6 +152,11 @@ impl Config {
         })
     }
 
+    /// Days for which a discarded sandbox can be restored.
+    pub(crate) fn discarded_days(&self) -> u32 {
+        self.discarded_days.unwrap_or(DISCARDED_DAYS)
+    }
+
     /// Days without use after which a sandbox is stale.
     pub(crate) fn stale_days(&self) -> u32 {
         self.stale_days.unwrap_or(STALE_DAYS)
@@ -258,6 +268,7 @@ mod tests {
         let example = example.split("```").next().unwrap();
         let config = read(example).unwrap();
         assert!(config.backend.is_some() && config.shell.is_some() && config.stale_days.is_some());
+        assert!(config.discarded_days.is_some());
         let settings = config.settings();
         assert!(settings.limits.memory.is_some() && settings.limits.cpu_millis.is_some());
         assert!(settings.limits.pids.is_some() && settings.limits.size.is_some());

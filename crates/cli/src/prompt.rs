@@ -1,12 +1,13 @@
 //! Questions to the person at the terminal.
 //!
 //! A question is only asked where stdin and stderr both are terminals; a script must say in flags
-//! what it wants. The end of input is always the careful answer.
+//! what it wants. The end of input is always the careful answer. What was typed before a question
+//! stands is dropped: it was meant for the command that ran until then, and answers nothing.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::os::fd::BorrowedFd;
 
-use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
+use rustix::termios::{self, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex};
 
 use crate::narration;
 
@@ -26,6 +27,7 @@ pub(crate) fn confirm(question: &str) -> bool {
 
 /// Asks and reads a line; `None` at the end of input.
 pub(crate) fn line(question: &str) -> Option<String> {
+    forget_typed_ahead(rustix::stdio::stdin());
     narration::raw(question);
     let mut answer = String::new();
     match io::stdin().lock().read_line(&mut answer) {
@@ -35,6 +37,11 @@ pub(crate) fn line(question: &str) -> Option<String> {
             None
         }
     }
+}
+
+/// Drops what was typed and not read yet. Of what is no terminal nothing is dropped.
+fn forget_typed_ahead(terminal: BorrowedFd<'_>) {
+    let _ = termios::tcflush(terminal, QueueSelector::IFlush);
 }
 
 /// Asks until one of `words` is answered, whole or by its first letter; gives that letter, `None` at
@@ -79,9 +86,8 @@ fn key_from(terminal: BorrowedFd<'_>, question: &str, keys: &[char]) -> Option<c
     }
 }
 
-/// Ctrl-C, Ctrl-D and Enter. A Ctrl-D typed while the terminal still gathered lines is kept by it
-/// as a zero.
-const ENDS: [u8; 5] = [0x03, 0x04, 0x00, b'\r', b'\n'];
+/// Ctrl-C, Ctrl-D and Enter.
+const ENDS: [u8; 4] = [0x03, 0x04, b'\r', b'\n'];
 
 /// The terminal without line buffering and echo, for as long as this lives.
 struct Unbuffered<'a> {
@@ -96,8 +102,9 @@ impl Unbuffered<'_> {
         quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // Drain, not flush: what was typed ahead may be the answer.
         termios::tcsetattr(terminal, OptionalActions::Drain, &quiet).ok()?;
+        // After the change: a line that was being typed until then becomes readable by it.
+        forget_typed_ahead(terminal);
         Some(Unbuffered { terminal, before })
     }
 }
@@ -116,28 +123,47 @@ mod tests {
 
     use rustix::fs::{Mode, OFlags, open};
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{self, LocalModes, OptionalActions};
 
     use super::key_from;
 
     #[test]
-    fn a_key_typed_before_the_question_answers_it() {
-        for (typed, answer) in [
-            ("p", Some('p')),
-            ("?x", Some('x')),
-            ("\x04", None),
-            ("\r", None),
+    fn keys_typed_before_the_question_answer_nothing() {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let mut asking = termios::tcgetattr(&slave).unwrap();
+        asking.local_modes -= LocalModes::ECHO;
+        termios::tcsetattr(&slave, OptionalActions::Now, &asking).unwrap();
+        for (early, typed, answer) in [
+            ("exit", "p", Some('p')),
+            ("pwd\nx\n", "x", Some('x')),
+            ("p", "?x", Some('x')),
+            ("p", "\x04", None),
+            ("x", "\r", None),
+            ("", "\x03", None),
         ] {
-            let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-            grantpt(&master).unwrap();
-            unlockpt(&master).unwrap();
-            let name = ptsname(&master, Vec::new()).unwrap();
-            let slave = open(&name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
-            rustix::io::write(&master, typed.as_bytes()).unwrap();
-            assert_eq!(
-                key_from(slave.as_fd(), "", &['p', 'x']),
-                answer,
-                "{typed:?}"
-            );
+            rustix::io::write(&master, early.as_bytes()).unwrap();
+            let asked = std::thread::scope(|scope| {
+                let asked = scope.spawn(|| key_from(slave.as_fd(), "", &['p', 'x']));
+                // Unbuffered means that it has dropped what was there, or is about to: only an
+                // answer that is repeated is certain to arrive.
+                let is_buffered = || {
+                    let now = termios::tcgetattr(&slave).unwrap();
+                    now.local_modes.contains(LocalModes::ICANON)
+                };
+                while is_buffered() && !asked.is_finished() {
+                    std::thread::yield_now();
+                }
+                while !asked.is_finished() {
+                    rustix::io::write(&master, typed.as_bytes()).unwrap();
+                    std::thread::yield_now();
+                }
+                asked.join().unwrap()
+            });
+            assert_eq!(asked, answer, "{early:?} then {typed:?}");
         }
     }
 }

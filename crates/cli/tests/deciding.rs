@@ -422,14 +422,73 @@ fn one_key_decides_a_try() {
     ] {
         let stage = Stage::new();
         let (mut terminal, child) = at_terminal(&stage, &["try", "echo uno > a.txt; exit 2"]);
-        terminal.wait_for("[x] discard? ");
-        terminal.enter(key);
+        let mut shown = String::new();
+        for key in key.chars() {
+            shown += &terminal.wait_for("[x] discard? ");
+            terminal.enter(&key.to_string());
+        }
         let (rest, ended) = terminal.finish(child);
-        assert!(rest.contains(said), "{key:?}: {rest}");
+        shown += &rest;
+        assert!(shown.contains(said), "{key:?}: {shown}");
         assert_eq!(ended.code(), Some(2), "{key:?}");
         assert_eq!(stage.read("a.txt"), a, "{key:?}");
         assert_eq!(stage.names().len(), left, "{key:?}");
     }
+}
+
+#[test]
+fn keys_typed_while_a_try_runs_decide_nothing() {
+    for typed in ["exit", "pwd", "x\r", "p"] {
+        let stage = Stage::new();
+        // It runs until the keys are typed, and reads none of them.
+        let door = stage.path().join("door");
+        std::fs::create_dir(&door).unwrap();
+        let go = door.join("go");
+        let mut mkfifo = std::process::Command::new("mkfifo");
+        assert!(mkfifo.arg(&go).status().unwrap().success());
+        let line = format!(
+            "echo uno > a.txt; echo rea''dy; read line < {}",
+            go.display()
+        );
+        let exposed = format!("{}:rw", door.display());
+        let (mut terminal, child) = at_terminal(&stage, &["try", "--expose", &exposed, &line]);
+        terminal.wait_for("ready");
+        terminal.enter(typed);
+        std::fs::write(&go, "go\n").unwrap();
+        terminal.wait_for("[x] discard? ");
+        terminal.enter("k");
+        let (rest, _) = terminal.finish(child);
+        assert!(rest.contains("Kept as sandbox"), "{typed:?}: {rest}");
+        assert_eq!(stage.read("a.txt"), "one\n", "{typed:?}");
+        assert_eq!(stage.names().len(), 1, "{typed:?}");
+    }
+}
+
+#[test]
+fn a_discarded_try_can_be_restored() {
+    let stage = Stage::new();
+    let tried = stage
+        .sandbox(["try", "--discard", "echo uno > a.txt"])
+        .code(0);
+    let name = stage.json(["discard", "--undo", "--json"])[0]["name"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        tried
+            .err
+            .contains(&format!("sandbox discard --undo {name}")),
+        "{tried:?}"
+    );
+    stage.ok(["discard", "--undo", &name]);
+    stage.ok(["promote", &name, "--yes"]);
+    assert_eq!(stage.read("a.txt"), "uno\n");
+    // Without changes nothing is kept.
+    stage.ok(["try", "--discard", "--", "true"]);
+    assert_eq!(
+        stage.json(["discard", "--undo", "--json"]),
+        serde_json::json!([])
+    );
 }
 
 #[test]

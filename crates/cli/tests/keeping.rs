@@ -21,7 +21,7 @@ fn a_discard_asks_and_a_no_keeps_it() {
     let stage = changed("echo uno > a.txt");
     for (answer, left) in [("n\r", 1), ("\r", 1), ("y\r", 0)] {
         let (mut terminal, child) = Terminal::start(&stage.command(["discard", "box"]));
-        terminal.wait_for("with 1 unpromoted change? This cannot be undone. [y/N] ");
+        terminal.wait_for("with 1 unpromoted change? It can be restored for 7 days. [y/N] ");
         terminal.enter(answer);
         let (rest, ended) = terminal.finish(child);
         assert_eq!(ended.code(), Some(0));
@@ -29,6 +29,87 @@ fn a_discard_asks_and_a_no_keeps_it() {
         assert_eq!(stage.names().len(), left);
     }
     assert_eq!(stage.read("a.txt"), "one\n");
+}
+
+#[test]
+fn a_discarded_sandbox_is_listed_and_restored() {
+    let stage = changed("echo uno > a.txt");
+    let said = stage.sandbox(["discard", "-f", "box"]).code(0);
+    assert!(said.err.contains("sandbox discard --undo box"), "{said:?}");
+    assert_eq!(stage.names(), [""; 0]);
+    stage
+        .sandbox(["diff", "box"])
+        .code(2)
+        .says("`sandbox discard --undo box` restores it");
+    let listed = stage.json(["list", "--all", "--json"]);
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["status"], "discarded");
+    assert!(listed[0]["restorable_until"].is_string(), "{listed}");
+    assert!(
+        stage
+            .ok(["list", "--all"])
+            .contains("discarded, restorable")
+    );
+    assert!(stage.ok(["discard", "--undo"]).contains("box"));
+    assert!(stage.ok(["history"]).contains("can be restored until"));
+    // The name is taken again meanwhile.
+    stage.boxed();
+    stage
+        .sandbox(["discard", "--undo", "box"])
+        .code(1)
+        .says("--as OTHER");
+    stage.ok(["discard", "--undo", "box", "--as", "older"]);
+    assert_eq!(stage.ok(["diff", "older", "--files"]), "M\ta.txt\n");
+    assert_eq!(stage.ok(["diff", "box", "--files"]), "");
+    stage.ok(["run", "older", "echo due > a.txt"]);
+    stage.sandbox(["discard", "--undo", "box"]).code(2);
+}
+
+#[test]
+fn gc_ends_what_was_discarded() {
+    let stage = changed("head -c 100000 /dev/zero > big");
+    stage.ok(["discard", "-f", "box"]);
+    let found = |arguments: &[&str]| {
+        let all = stage.json(arguments.iter().copied());
+        let found = all.as_array().unwrap().iter().cloned();
+        found
+            .filter(|row| row["what"].as_str().unwrap().contains("'box', discarded"))
+            .collect::<Vec<_>>()
+    };
+    let kept = found(&["gc", "--json"]);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0]["deleted"], false);
+    assert!(kept[0]["size"].as_u64().unwrap() >= 100_000, "{kept:?}");
+    assert_eq!(
+        found(&["gc", "--discarded", "--dry-run", "--json"])[0]["deleted"],
+        true
+    );
+    assert_eq!(found(&["gc", "--discarded", "--json"])[0]["deleted"], true);
+    assert_eq!(found(&["gc", "--json"]), [""; 0]);
+    stage.sandbox(["discard", "--undo", "box"]).code(2);
+}
+
+#[test]
+fn discards_are_final_when_asked_or_without_changes() {
+    let stage = changed("echo uno > a.txt");
+    stage.ok(["discard", "-f", "--purge", "box"]);
+    stage.boxed();
+    stage.ok(["discard", "-f", "box"]);
+    assert_eq!(
+        stage.json(["discard", "--undo", "--json"]),
+        serde_json::json!([])
+    );
+    stage.config("discarded_days = 0\n");
+    stage.boxed();
+    stage.ok(["run", "box", "echo uno > a.txt"]);
+    let (mut terminal, child) = Terminal::start(&stage.command(["discard", "box"]));
+    terminal.wait_for("with 1 unpromoted change? This cannot be undone. [y/N] ");
+    terminal.enter("y\r");
+    terminal.finish(child);
+    assert_eq!(
+        stage.json(["discard", "--undo", "--json"]),
+        serde_json::json!([])
+    );
 }
 
 #[test]

@@ -39,6 +39,7 @@ pub enum Operation {
     Promote,
     Undo,
     Discard,
+    Restore,
     Sync,
     Fork,
     Snapshot,

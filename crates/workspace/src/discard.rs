@@ -1,22 +1,188 @@
-//! Deleting a sandbox.
+//! Deleting a sandbox, at once or after some days in which it can be restored.
 //!
 //! It leaves its name by one rename into the root's trash, and is deleted there: nobody meets half
-//! a sandbox, and what a crash leaves is rubbish that the next discard takes along. The source is
-//! never opened.
+//! a sandbox, and what a crash leaves is rubbish that the next discard takes along. One that can be
+//! restored is renamed to another directory instead, whole, and goes to the trash when its time is over
+//! or `gc` is asked to. The source is never opened.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use sandbox_model::BackendKind;
+use sandbox_model::{BackendKind, SandboxName};
 
 use crate::backend::backend;
+use crate::lock::{self, Lock, Sharing, Use};
+use crate::meta::{self, Meta};
 use crate::progress::{Phase, Progress};
-use crate::root::{Root, random};
+use crate::root::{Root, RootError, random};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::tree::{Dir, Replace};
 
 /// Where discarded sandboxes wait for their deletion, in the root.
 pub(crate) const TRASH: &str = ".trash";
+
+/// Where discarded sandboxes wait to be restored or to expire, in the root.
+pub(crate) const DISCARDED: &str = ".discarded";
+
+/// A discarded sandbox that can be restored.
+#[derive(Debug, Clone)]
+pub struct Discarded {
+    /// Its record.
+    pub meta: Meta,
+    /// When it was discarded.
+    pub at: SystemTime,
+    /// Where it is kept.
+    pub path: PathBuf,
+}
+
+impl Discarded {
+    /// Was it discarded at least `retention` ago?
+    pub fn is_expired(&self, retention: Duration) -> bool {
+        let age = SystemTime::now().duration_since(self.at);
+        age.unwrap_or_default() >= retention
+    }
+
+    /// Disk space that it uses, in bytes.
+    pub fn disk_use(&self) -> io::Result<u64> {
+        crate::sandbox::disk_use(&self.path)
+    }
+}
+
+/// Discards the sandbox so that [`restore`] brings it back. Those discarded longer than `retention` ago
+/// are deleted. Refuses while anything runs in it.
+pub fn set_aside(
+    sandbox: Sandbox,
+    retention: Duration,
+    progress: &mut dyn Progress,
+) -> Result<(), SandboxError> {
+    // It also marks the time: the lock's file is written.
+    let lock = sandbox.lock_exclusive()?;
+    let failed = |source| SandboxError::Io {
+        operation: "discard",
+        path: sandbox.dir.clone(),
+        source,
+    };
+    let name = sandbox.name().as_str();
+    move_to(&sandbox.root, name.as_bytes(), name, DISCARDED).map_err(failed)?;
+    drop(lock);
+    progress.begin(Phase::Deleting, None);
+    let expired = delete_expired(&sandbox.root, retention);
+    progress.finish();
+    // The sandbox is discarded, whatever became of older ones: gc names what it cannot delete.
+    let _ = expired;
+    Ok(())
+}
+
+/// Discarded sandboxes that can be restored, the latest first.
+pub fn discarded(root: &Root) -> Result<Vec<Discarded>, RootError> {
+    let path = root.path().join(DISCARDED);
+    let failed = |source| RootError::Io {
+        operation: "list",
+        path: path.clone(),
+        source,
+    };
+    let entries = match Dir::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        dir => dir.and_then(|dir| dir.entries()).map_err(failed)?,
+    };
+    let mut found: Vec<Discarded> = entries
+        .into_iter()
+        .filter_map(|entry| {
+            let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(&entry.name[..]);
+            let path = path.join(name);
+            // What is being restored or deleted meanwhile is no longer there.
+            let meta = Meta::read(&path).ok()?;
+            let at = std::fs::metadata(path.join(lock::FILE))
+                .ok()?
+                .modified()
+                .ok()?;
+            Some(Discarded { meta, at, path })
+        })
+        .collect();
+    found.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.path.cmp(&b.path)));
+    Ok(found)
+}
+
+/// Brings the sandbox of this name that was discarded last back, as `wanted` where that is another
+/// name.
+pub fn restore(
+    root: &Root,
+    name: &SandboxName,
+    wanted: &SandboxName,
+) -> Result<Sandbox, RootError> {
+    let found = discarded(root)?
+        .into_iter()
+        .find(|discarded| discarded.meta.name == *name);
+    let Some(mut found) = found else {
+        return Err(RootError::NotDiscarded(name.clone()));
+    };
+    let failed = |source| RootError::Io {
+        operation: "restore",
+        path: found.path.clone(),
+        source,
+    };
+    // Keeps its deletion away. One that is under way has moved it already.
+    let _lock = Lock::take(&found.path, Sharing::Exclusive, Use::Marked).map_err(|error| {
+        match error.kind() {
+            io::ErrorKind::NotFound => RootError::NotDiscarded(name.clone()),
+            _ => failed(error),
+        }
+    })?;
+    let top = root.dir()?;
+    if top
+        .stat(wanted.as_str().as_bytes())
+        .map_err(failed)?
+        .is_some()
+    {
+        return Err(RootError::Exists(wanted.clone()));
+    }
+    if wanted != name {
+        found.meta.name = wanted.clone();
+        let mut text =
+            serde_json::to_vec_pretty(&found.meta).map_err(|error| failed(error.into()))?;
+        text.push(b'\n');
+        Dir::open(&found.path)
+            .and_then(|dir| meta::replace_file(&dir, meta::FILE, &text))
+            .map_err(failed)?;
+    }
+    let hidden = found.path.strip_prefix(root.path()).unwrap_or(&found.path);
+    root.show(&top, &hidden.to_string_lossy(), wanted)?;
+    let _ = top.remove_dir(DISCARDED.as_bytes());
+    root.sandbox(wanted.as_str())
+}
+
+/// Deletes what was discarded longer than `retention` ago.
+fn delete_expired(root: &Root, retention: Duration) -> io::Result<()> {
+    for old in discarded(root).map_err(io::Error::other)? {
+        if old.is_expired(retention) {
+            delete_discarded(root, &old.path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes one discarded sandbox; `false` if it is being restored, or gone.
+pub(crate) fn delete_discarded(root: &Root, path: &Path) -> io::Result<bool> {
+    let _lock = match Lock::take(path, Sharing::Exclusive, Use::Unmarked) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::WouldBlock
+            ) =>
+        {
+            return Ok(false);
+        }
+        lock => lock?,
+    };
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return Ok(false);
+    };
+    move_to(root, format!("{DISCARDED}/{name}").as_bytes(), name, TRASH)?;
+    let _ = Dir::open(root.path())?.remove_dir(DISCARDED.as_bytes());
+    empty_trash(root)?;
+    Ok(true)
+}
 
 /// Deletes the sandbox and everything in it. Refuses while anything runs in it.
 pub fn discard(sandbox: Sandbox, progress: &mut dyn Progress) -> Result<(), SandboxError> {
@@ -33,26 +199,27 @@ pub fn discard(sandbox: Sandbox, progress: &mut dyn Progress) -> Result<(), Sand
 
 /// Moves `name` of the root to the trash and empties it, and what others left there.
 fn remove(root: &Root, name: &str) -> io::Result<()> {
+    move_to(root, name.as_bytes(), name, TRASH)?;
+    empty_trash(root)
+}
+
+/// Moves `from` of the root to the root's directory `to`, under a new name that begins with `name`.
+fn move_to(root: &Root, from: &[u8], name: &str, to: &str) -> io::Result<()> {
     let dir = Dir::open(root.path())?;
-    let doomed = format!("{name}-{:x}", random());
+    let moved = format!("{name}-{:x}", random());
     loop {
-        let trash = match dir.make_dir(TRASH.as_bytes()) {
+        let place = match dir.make_dir(to.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                dir.open_dir(TRASH.as_bytes())
+                dir.open_dir(to.as_bytes())
             }
             made => made,
         };
-        // The trash itself goes when it is empty: another discard may just have removed it.
-        match trash
-            .and_then(|trash| dir.rename(name.as_bytes(), &trash, doomed.as_bytes(), Replace::No))
-        {
-            Err(error)
-                if error.kind() == io::ErrorKind::NotFound
-                    && dir.stat(name.as_bytes())?.is_some() => {}
-            moved => break moved?,
+        // The place itself goes when it is empty: another discard may just have removed it.
+        match place.and_then(|place| dir.rename(from, &place, moved.as_bytes(), Replace::No)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && dir.stat(from)?.is_some() => {}
+            moved => return moved,
         }
     }
-    empty_trash(root)
 }
 
 /// Deletes what is in the trash.
@@ -172,6 +339,74 @@ mod tests {
         fs::create_dir_all(root.path().join(".trash/old-1/upper")).unwrap();
         discard(sandbox, &mut Silent).unwrap();
         assert!(!root.path().join(".trash").exists());
+    }
+
+    const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+    fn name(text: &str) -> SandboxName {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_discarded_sandbox_is_restored_with_its_changes() {
+        for kind in [BackendKind::Overlay, BackendKind::Copy] {
+            let (_dir, sandbox) = sandbox(kind);
+            let root = sandbox.root.clone();
+            fs::write(sandbox.layer_dir().join("work"), "of an hour").unwrap();
+            set_aside(sandbox, WEEK, &mut Silent).unwrap();
+            assert_eq!(root.names().unwrap(), []);
+            let found = discarded(&root).unwrap();
+            assert_eq!(found.len(), 1);
+            assert!(!found[0].is_expired(WEEK) && found[0].disk_use().unwrap() > 0);
+            let restored = restore(&root, &name("doomed"), &name("doomed")).unwrap();
+            let text = fs::read_to_string(restored.layer_dir().join("work")).unwrap();
+            assert_eq!(text, "of an hour");
+            restored.lock_exclusive().unwrap();
+            assert!(discarded(&root).unwrap().is_empty());
+            assert!(!root.path().join(DISCARDED).exists());
+        }
+    }
+
+    #[test]
+    fn a_name_taken_meanwhile_is_not_overwritten_by_a_restore() {
+        let (dir, sandbox) = sandbox(BackendKind::Overlay);
+        let root = sandbox.root.clone();
+        fs::write(sandbox.layer_dir().join("work"), "first").unwrap();
+        set_aside(sandbox, WEEK, &mut Silent).unwrap();
+        let request = CreateRequest {
+            name: Some(name("doomed")),
+            source: dir.path().join("project"),
+            backend: BackendChoice::Only(BackendKind::Overlay),
+            settings: Settings::default(),
+        };
+        root.create(&request, &mut Silent).unwrap();
+        let error = restore(&root, &name("doomed"), &name("doomed")).unwrap_err();
+        assert!(matches!(error, RootError::Exists(_)), "{error}");
+        let restored = restore(&root, &name("doomed"), &name("again")).unwrap();
+        assert_eq!(restored.name(), &name("again"));
+        assert!(restored.layer_dir().join("work").exists());
+        assert!(
+            !root
+                .sandbox("doomed")
+                .unwrap()
+                .layer_dir()
+                .join("work")
+                .exists()
+        );
+        let error = restore(&root, &name("doomed"), &name("more")).unwrap_err();
+        assert!(matches!(error, RootError::NotDiscarded(_)), "{error}");
+    }
+
+    #[test]
+    fn a_discarded_sandbox_expires() {
+        let (_dir, sandbox) = sandbox(BackendKind::Overlay);
+        let root = sandbox.root.clone();
+        set_aside(sandbox, WEEK, &mut Silent).unwrap();
+        delete_expired(&root, WEEK).unwrap();
+        assert_eq!(discarded(&root).unwrap().len(), 1);
+        delete_expired(&root, Duration::ZERO).unwrap();
+        assert!(discarded(&root).unwrap().is_empty());
+        assert!(!root.path().join(DISCARDED).exists() && !root.path().join(TRASH).exists());
     }
 
     #[test]

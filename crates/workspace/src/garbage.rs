@@ -36,6 +36,15 @@ pub struct Garbage {
 pub enum GarbageKind {
     /// Discarded, but not wholly deleted.
     Discarded,
+    /// A discarded sandbox that can be restored.
+    Restorable {
+        /// Which.
+        name: SandboxName,
+        /// How long ago it was discarded.
+        age: Duration,
+        /// It is kept for longer than it should be.
+        expired: bool,
+    },
     /// The remains of a create that was interrupted.
     Interrupted,
     /// Pre-images of a promote that is longer ago than they are kept.
@@ -73,13 +82,15 @@ impl Garbage {
             | GarbageKind::Interrupted
             | GarbageKind::Expired
             | GarbageKind::SetAside => true,
+            GarbageKind::Restorable { expired, .. } => *expired,
             GarbageKind::Stale { holds, .. } => *holds == Holds::Nothing,
         }
     }
 }
 
-/// Looks for garbage. Sandboxes unused for longer than `stale` are reported too.
-pub fn find(root: &Root, stale: Duration) -> Result<Vec<Garbage>, RootError> {
+/// Looks for garbage. Sandboxes unused for longer than `stale` are reported too, and discarded ones,
+/// which expire after `retention`.
+pub fn find(root: &Root, stale: Duration, retention: Duration) -> Result<Vec<Garbage>, RootError> {
     let failed = |source| RootError::Io {
         operation: "look through",
         path: root.path().to_owned(),
@@ -100,6 +111,14 @@ pub fn find(root: &Root, stale: Duration) -> Result<Vec<Garbage>, RootError> {
                 root.path().join(TRASH).join(name_of(&entry.name)),
             );
         }
+    }
+    for found in discard::discarded(root)? {
+        let kind = GarbageKind::Restorable {
+            expired: found.is_expired(retention),
+            age: found.at.elapsed().unwrap_or_default(),
+            name: found.meta.name,
+        };
+        add(kind, found.path);
     }
     for leftover in root.leftovers(&dir)? {
         let path = root.path().join(name_of(&leftover.name));
@@ -141,6 +160,12 @@ pub fn clean(
     };
     match &garbage.kind {
         GarbageKind::Discarded => discard::empty_trash(root).map_err(failed)?,
+        GarbageKind::Restorable { expired, .. } => {
+            return match expired {
+                true => discard::delete_discarded(root, &garbage.path).map_err(failed),
+                false => Ok(false),
+            };
+        }
         GarbageKind::Interrupted => root.sweep()?,
         GarbageKind::Expired => return clean_expired(root, &garbage.path).map_err(failed),
         GarbageKind::SetAside => return clean_set_aside(root, &garbage.path).map_err(failed),
@@ -302,20 +327,23 @@ mod tests {
         fs::create_dir_all(root.path().join(".trash/gone-1/upper")).unwrap();
         fs::create_dir_all(root.path().join(".new-1")).unwrap();
         fs::write(root.path().join(".new-1/lock"), "").unwrap();
-        let found = find(&root, Duration::from_secs(3600)).unwrap();
+        let found = find(&root, Duration::from_secs(3600), Duration::MAX).unwrap();
         let kinds: Vec<_> = found.iter().map(|garbage| garbage.kind.clone()).collect();
         assert_eq!(kinds, [GarbageKind::Discarded, GarbageKind::Interrupted]);
         for garbage in &found {
             assert!(clean(&root, garbage, &mut Silent).unwrap());
             assert!(!garbage.path.exists());
         }
-        assert_eq!(find(&root, Duration::from_secs(3600)).unwrap(), []);
+        assert_eq!(
+            find(&root, Duration::from_secs(3600), Duration::MAX).unwrap(),
+            []
+        );
     }
 
     #[test]
     fn unpromoted_work_is_reported_and_never_cleaned() {
         let (_dir, root) = root();
-        let found = find(&root, Duration::ZERO).unwrap();
+        let found = find(&root, Duration::ZERO, Duration::MAX).unwrap();
         assert_eq!(found.len(), 2);
         for garbage in &found {
             let cleaned = clean(&root, garbage, &mut Silent).unwrap();

@@ -73,7 +73,12 @@ pub enum RootError {
         name: String,
         /// What was probably meant.
         nearest: Option<String>,
+        /// One of that name was discarded and can be restored.
+        discarded: bool,
     },
+    /// No discarded sandbox of that name can be restored.
+    #[error("no discarded sandbox named '{0}' can be restored")]
+    NotDiscarded(SandboxName),
     /// The name is taken.
     #[error("a sandbox named '{0}' exists already")]
     Exists(SandboxName),
@@ -115,7 +120,7 @@ pub enum RootError {
 impl Failure for RootError {
     fn class(&self) -> Class {
         match self {
-            RootError::NotFound { .. } => Class::NotFound,
+            RootError::NotFound { .. } | RootError::NotDiscarded(_) => Class::NotFound,
             RootError::Name(_) | RootError::Exists(_) | RootError::Backend { .. } => Class::General,
             RootError::Source { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => Class::Permission,
@@ -130,9 +135,19 @@ impl Failure for RootError {
         match self {
             RootError::Name(_) => Some("such as `risky-refactor`".to_owned()),
             RootError::NotFound {
+                discarded: true,
+                name,
+                ..
+            } => Some(format!(
+                "it was discarded; `sandbox discard --undo {name}` restores it"
+            )),
+            RootError::NotFound {
                 nearest: Some(nearest),
                 ..
             } => Some(format!("did you mean '{nearest}'?")),
+            RootError::NotDiscarded(_) => {
+                Some("`sandbox discard --undo` lists what can be restored".to_owned())
+            }
             RootError::NotFound { nearest: None, .. } => {
                 Some("`sandbox list` shows what there is".to_owned())
             }
@@ -322,7 +337,12 @@ impl Root {
         }
     }
 
-    fn show(&self, root: &Dir, hidden: &str, name: &SandboxName) -> Result<(), RootError> {
+    pub(crate) fn show(
+        &self,
+        root: &Dir,
+        hidden: &str,
+        name: &SandboxName,
+    ) -> Result<(), RootError> {
         let (from, to) = (hidden.as_bytes(), name.as_str().as_bytes());
         let shown = match root.rename(from, root, to, Replace::No) {
             // A filesystem without RENAME_NOREPLACE: a plain rename refuses as well, since no
@@ -360,9 +380,11 @@ impl Root {
         }
         let known = self.names()?;
         let nearest = SandboxName::nearest(name, known.iter().map(SandboxName::as_str));
+        let discarded = crate::discard::discarded(self).unwrap_or_default();
         Err(RootError::NotFound {
             name: name.to_owned(),
             nearest: nearest.map(str::to_owned),
+            discarded: discarded.iter().any(|found| found.meta.name == parsed),
         })
     }
 

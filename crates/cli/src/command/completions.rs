@@ -2,6 +2,7 @@
 
 use clap::{CommandFactory, ValueEnum};
 use clap_complete::{Shell as Generator, generate};
+use sandbox_workspace::discard;
 
 use crate::arguments::Arguments;
 use crate::ending::Ending;
@@ -45,10 +46,20 @@ pub(crate) fn completions(args: &Args) -> Result<Ending, Problem> {
     Ok(Ending::DONE)
 }
 
-/// Every sandbox's name, one per line. Says nothing else: it is run while somebody types.
-pub(crate) fn names() -> Result<Ending, Problem> {
+/// Every sandbox's name, or that of every discarded one that can be restored, one per line. Says nothing
+/// else: it is run while somebody types.
+pub(crate) fn names(discarded: bool) -> Result<Ending, Problem> {
     let mut out = Output::open();
-    if let Ok(names) = surroundings::root_unrepaired().and_then(|root| Ok(root.names()?)) {
+    let known = surroundings::root_unrepaired().and_then(|root| match discarded {
+        true => {
+            let found = discard::discarded(&root)?.into_iter();
+            Ok(found.map(|found| found.meta.name).collect())
+        }
+        false => Ok(root.names()?),
+    });
+    if let Ok(mut names) = known {
+        names.sort_unstable();
+        names.dedup();
         for name in names {
             out.line(name.as_str())?;
         }
@@ -85,7 +96,9 @@ _sandbox_with_names() {{
     case "${{COMP_WORDS[1]}}" in
         {commands})
             if [[ "$current" != -* && ( $COMP_CWORD -eq 2 || "${{COMP_WORDS[1]}}" == @(discard|rm) ) ]]; then
-                COMPREPLY=( $(compgen -W "$(sandbox __complete-names 2>/dev/null)" -- "$current") )
+                local which=()
+                [[ " ${{COMP_WORDS[*]}} " == *" --undo "* && "${{COMP_WORDS[1]}}" == @(discard|rm) ]] && which=(--discarded)
+                COMPREPLY=( $(compgen -W "$(sandbox __complete-names "${{which[@]}}" 2>/dev/null)" -- "$current") )
             fi
             ;;
     esac
@@ -117,8 +130,9 @@ fn zsh(script: &str) -> String {
     }
     let names = r#"
 _sandbox_names() {
-    local -a names
-    names=( ${(f)"$(sandbox __complete-names 2>/dev/null)"} )
+    local -a names which
+    [[ ${words[(I)--undo]} -gt 0 && ${words[1]} == (discard|rm) ]] && which=(--discarded)
+    names=( ${(f)"$(sandbox __complete-names $which 2>/dev/null)"} )
     _describe -t names sandbox names
 }
 
@@ -144,7 +158,15 @@ function __sandbox_needs_name
         test (count $words) -gt 2; and contains -- $words[2] discard rm
     end
 end
-complete -c sandbox -n __sandbox_needs_name -f -a '(sandbox __complete-names 2>/dev/null)'
+function __sandbox_names
+    set -l words (commandline -opc)
+    if contains -- $words[2] discard rm; and contains -- --undo $words
+        sandbox __complete-names --discarded 2>/dev/null
+    else
+        sandbox __complete-names 2>/dev/null
+    end
+end
+complete -c sandbox -n __sandbox_needs_name -f -a '(__sandbox_names)'
 "#
     )
 }

@@ -8,6 +8,7 @@ use sandbox_workspace::garbage::{self, Garbage, GarbageKind, Holds};
 use serde::Serialize;
 
 use crate::command::create::shown;
+use crate::command::discard;
 use crate::ending::Ending;
 use crate::narration;
 use crate::output;
@@ -20,13 +21,15 @@ use crate::table::Table;
 /// Clean up what nobody needs any more
 ///
 /// Remains of interrupted creates and discards and of killed runs, pre-images of promotes older than
-/// the retention limit, interrupted promotes whose source is gone, and, when asked with --stale,
-/// sandboxes that are stale and hold no changes. Unpromoted work is never deleted.
+/// the retention limit, interrupted promotes whose source is gone, sandboxes discarded longer ago than
+/// they can be restored, and, when asked with --stale, sandboxes that are stale and hold no changes.
+/// Unpromoted work in a sandbox that was not discarded is never deleted.
 ///
 /// Examples:
 ///   sandbox gc --dry-run
 ///   sandbox gc
 ///   sandbox gc --stale
+///   sandbox gc --discarded
 #[derive(Debug, clap::Args)]
 #[cfg_attr(test, derive(PartialEq))]
 #[command(verbatim_doc_comment)]
@@ -38,6 +41,10 @@ pub(crate) struct Args {
     /// Also stale sandboxes without changes
     #[arg(long)]
     stale: bool,
+
+    /// Also discarded sandboxes that could still be restored
+    #[arg(long)]
+    discarded: bool,
 
     /// Print JSON: [{"what", "path", "size", "deleted"}]
     #[arg(long)]
@@ -55,10 +62,14 @@ struct Finding {
 
 pub(crate) fn gc(args: &Args) -> Result<Ending, Problem> {
     let root = surroundings::root()?;
-    let days = surroundings::config()?.stale_days();
-    let stale = Duration::from_secs(u64::from(days) * 86_400);
+    let config = surroundings::config()?;
+    let stale = Duration::from_secs(u64::from(config.stale_days()) * 86_400);
+    let retention = match args.discarded {
+        true => Duration::ZERO,
+        false => discard::retention(config.discarded_days()),
+    };
     let mut findings = Vec::new();
-    for garbage in garbage::find(&root, stale)? {
+    for garbage in garbage::find(&root, stale, retention)? {
         let wanted = args.stale || !matches!(garbage.kind, GarbageKind::Stale { .. });
         let deleted = wanted
             && match args.dry_run {
@@ -93,6 +104,10 @@ fn sweep_groups(dry_run: bool) -> impl Iterator<Item = Finding> {
 fn what(garbage: &Garbage) -> String {
     match &garbage.kind {
         GarbageKind::Discarded => "discarded, not wholly deleted".to_owned(),
+        GarbageKind::Restorable { name, age, .. } => {
+            let days = counted((age.as_secs() / 86_400) as usize, "day", "days");
+            format!("sandbox '{name}', discarded {days} ago")
+        }
         GarbageKind::Interrupted => "left by an interrupted create".to_owned(),
         GarbageKind::Expired => "pre-images of an old promote".to_owned(),
         GarbageKind::SetAside => "interrupted promote, its source is gone".to_owned(),

@@ -6,11 +6,12 @@ use sandbox_model::{BackendKind, ByteSize, Operation, Outcome, SandboxName};
 use sandbox_workspace::changes::{ChangeOptions, change_set};
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::root::RootError;
-use sandbox_workspace::{Root, Sandbox, View, history};
+use sandbox_workspace::{Root, Sandbox, View, discard, history};
 use serde::Serialize;
 
 use crate::ages;
 use crate::command::create::shown;
+use crate::command::discard::until;
 use crate::ending::Ending;
 use crate::narration;
 use crate::output;
@@ -22,7 +23,8 @@ use crate::table::Table;
 /// List sandboxes, newest first
 ///
 /// STATUS is active (a process runs in it), paused (its processes are frozen), idle, or stale (unused
-/// for 7 days; `stale_days` in config.toml). `--all` adds those discarded, from the history.
+/// for 7 days; `stale_days` in config.toml). `--all` adds those discarded, from the history; those that
+/// `sandbox discard --undo` restores are called restorable.
 ///
 /// Examples:
 ///   sandbox list
@@ -36,14 +38,15 @@ pub(crate) struct Args {
     #[arg(long, short)]
     all: bool,
 
-    /// Print JSON: [{"name", "source", "backend", "created", "size", "changes", "status"}]
+    /// Print JSON: [{"name", "source", "backend", "created", "size", "changes", "status",
+    /// "restorable_until"}]
     #[arg(long)]
     json: bool,
 }
 
 /// One sandbox in the listing; unknown values are null.
 #[derive(Serialize)]
-struct Row {
+pub(crate) struct Row {
     name: SandboxName,
     source: String,
     backend: Option<BackendKind>,
@@ -51,11 +54,14 @@ struct Row {
     size: Option<u64>,
     changes: Option<usize>,
     status: Status,
+    /// Until when a discarded one can be restored; of another, and of one that cannot be, null.
+    restorable_until: Option<Timestamp>,
 }
 
 pub(crate) fn list(args: &Args) -> Result<Ending, Problem> {
     let root = surroundings::root()?;
-    let stale_days = surroundings::config()?.stale_days();
+    let config = surroundings::config()?;
+    let stale_days = config.stale_days();
     let mut rows = Vec::new();
     for name in root.names()? {
         match root.sandbox(name.as_str()) {
@@ -66,6 +72,7 @@ pub(crate) fn list(args: &Args) -> Result<Ending, Problem> {
         }
     }
     if args.all {
+        rows.extend(restorable(&root, config.discarded_days())?);
         rows.extend(discarded(&root, &rows)?);
     }
     rows.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| a.name.cmp(&b.name)));
@@ -76,7 +83,7 @@ pub(crate) fn list(args: &Args) -> Result<Ending, Problem> {
     Ok(Ending::DONE)
 }
 
-fn row(sandbox: &Sandbox, stale_days: u32) -> Row {
+pub(crate) fn row(sandbox: &Sandbox, stale_days: u32) -> Row {
     let runs = Runs::open(&sandbox.runs_dir());
     let processes = runs.processes().unwrap_or_default();
     Row {
@@ -87,6 +94,7 @@ fn row(sandbox: &Sandbox, stale_days: u32) -> Row {
         size: sandbox.disk_use().ok(),
         changes: count_changes(sandbox),
         status: Status::of(sandbox, &processes, stale_days),
+        restorable_until: None,
     }
 }
 
@@ -96,6 +104,23 @@ pub(crate) fn count_changes(sandbox: &Sandbox) -> Option<usize> {
     let view = View::open(sandbox).ok()?;
     let changes = change_set(&view, &ChangeOptions::default(), &mut Silent).ok()?;
     Some(changes.changes.len())
+}
+
+/// Discarded sandboxes that can be restored.
+fn restorable(root: &Root, days: u32) -> Result<Vec<Row>, Problem> {
+    let found = discard::discarded(root)?.into_iter();
+    Ok(found
+        .map(|found| Row {
+            source: shown(&found.meta.source),
+            backend: Some(found.meta.backend),
+            created: found.meta.created,
+            size: found.disk_use().ok(),
+            changes: None,
+            status: Status::Discarded,
+            restorable_until: Timestamp::try_from(found.at).ok().map(|at| until(at, days)),
+            name: found.meta.name,
+        })
+        .collect())
 }
 
 /// Sandboxes that the history knows and that are no more, each once.
@@ -120,6 +145,7 @@ fn discarded(root: &Root, present: &[Row]) -> Result<Vec<Row>, Problem> {
                 size: None,
                 changes: None,
                 status: Status::Discarded,
+                restorable_until: None,
             });
         }
     }
@@ -147,7 +173,10 @@ fn print(rows: &[Row]) -> Result<(), Problem> {
             ages::ago(row.created, now),
             or_dash(row.size.map(|size| ByteSize(size).to_string())),
             or_dash(row.changes.map(|changes| changes.to_string())),
-            row.status.as_str().to_owned(),
+            match row.restorable_until {
+                Some(_) => format!("{}, restorable", row.status.as_str()),
+                None => row.status.as_str().to_owned(),
+            },
         ]);
     }
     output::print_table(&table)

@@ -74,7 +74,11 @@ pub(crate) enum Command {
     Completions(completions::Args),
     Man(man::Args),
     #[command(name = "__complete-names", hide = true)]
-    CompleteNames,
+    CompleteNames {
+        /// Those of discarded sandboxes that can be restored
+        #[arg(long)]
+        discarded: bool,
+    },
 }
 
 impl Command {
@@ -112,7 +116,7 @@ impl Command {
             Command::Version(args) => version::version(&args),
             Command::Completions(args) => completions::completions(&args),
             Command::Man(args) => man::man(&args),
-            Command::CompleteNames => completions::names(),
+            Command::CompleteNames { discarded } => completions::names(discarded),
         }
     }
 }

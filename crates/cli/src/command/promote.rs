@@ -16,8 +16,10 @@ use crate::undoing;
 ///
 /// Shows the plan, asks, and applies all of it or nothing: Ctrl-C puts everything back, and a crash
 /// halfway is rolled back by the next command. Nothing is applied if a command ran in the sandbox since
-/// the plan was shown. Files that run on your machine (git hooks and configuration, .envrc, editor
-/// tasks, new executables) are marked; git's control files need --allow-git-control besides --yes.
+/// the plan was shown. Files that run on your machine (.envrc, editor tasks, build scripts, new
+/// executables) are marked. What steers git (hooks, configuration, the state of a rebase), and a
+/// repository that is new, deleted or broken, needs --allow-git-control besides --yes; commits and
+/// branches do not.
 ///
 /// A path that also changed in the source is a conflict: nothing is applied and the exit status is 5,
 /// unless each is resolved, at the prompt or by flags. `ours` is the sandbox's version, `theirs` the
@@ -61,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["interactive", "backup", "resolve", "ours", "theirs", "merge"])]
     undo: bool,
 
-    /// Apply git's control files (.git/config, .git/hooks) too
+    /// Apply what steers git (.git/config, .git/hooks) and new, deleted or broken repositories, too
     #[arg(long)]
     allow_git_control: bool,
 

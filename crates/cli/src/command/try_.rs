@@ -31,8 +31,9 @@ use crate::workload::{self, Workload};
 ///
 /// The command runs in a new sandbox of the current directory. Then what changed is shown, and one key
 /// decides: [p]romote applies it, [k]eep leaves the sandbox for later, [d]iff shows all of it,
-/// [x] discards it. Enter, Ctrl-C and the end of input keep it. Without a terminal and without a flag the sandbox is kept. When nothing
-/// changed, it is discarded without a question.
+/// [x] discards it. Enter, Ctrl-C and the end of input keep it; keys typed before the question do not answer
+/// it. Without a terminal and without a flag the sandbox is kept. When nothing changed, it is deleted without
+/// a question. What was discarded can be restored for some days: `sandbox discard --undo`.
 ///
 /// The exit status is the command's own, or 5 when --promote meets a conflict.
 ///
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "discard")]
     pub(crate) keep: bool,
 
-    /// Throw the sandbox away
+    /// Discard the sandbox
     #[arg(long)]
     pub(crate) discard: bool,
 
@@ -163,8 +164,11 @@ fn decide(sandbox: Sandbox, review: Review, args: &Args, ending: Ending) -> Resu
         }
         Decision::Discard => {
             drop(review);
-            discard::silently(sandbox)?;
+            let way_back = discard::after_try(sandbox)?;
             narration::say(format_args!("Discarded."));
+            if let Some(way_back) = way_back {
+                narration::say(format_args!("{way_back}"));
+            }
             Ok(())
         }
     }
