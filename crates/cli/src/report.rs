@@ -96,7 +96,7 @@ fn render(failure: &dyn Failure, paint: Paint) -> String {
 
 /// The text without anything a terminal would obey. Backslashes stay: the text is for reading.
 pub(crate) fn plain(text: &str) -> String {
-    if text.chars().any(|c| c.is_control()) {
+    if text.chars().any(sandbox_model::path::is_unprintable) {
         sandbox_model::path::escape(text.as_bytes()).replace("\\\\", "\\")
     } else {
         text.to_owned()

@@ -172,10 +172,39 @@ pub fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// Control characters, and the invisible ones that reorder or hide text (CVE-2021-42574).
+/// Characters that a terminal obeys, and those that show nothing, or reorder or join what is shown
+/// (CVE-2021-42574): all of Unicode's categories Cc, Cf, Zl and Zp and its property
+/// Default_Ignorable_Code_Point, with the code points that are reserved for it.
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{600}'..='\u{605}'
+                | '\u{61c}'
+                | '\u{6dd}'
+                | '\u{70f}'
+                | '\u{890}'..='\u{891}'
+                | '\u{8e2}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{110bd}'
+                | '\u{110cd}'
+                | '\u{13430}'..='\u{1343f}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
 }
 
 fn push_hex(text: &mut String, bytes: &[u8]) {
@@ -262,6 +291,42 @@ mod tests {
     fn a_path_is_cleaned() {
         assert_eq!(RelPath::new(b"./a//b/./c/").unwrap().as_bytes(), b"a/b/c");
         assert!(RelPath::new(b"./").unwrap().is_root());
+    }
+
+    #[test]
+    fn characters_that_show_nothing_are_escaped() {
+        for hidden in [
+            '\u{1b}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2028}',
+            '\u{2060}',
+            '\u{2064}',
+            '\u{2066}',
+            '\u{206a}',
+            '\u{3164}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff9}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e0100}',
+        ] {
+            let text = escape(hidden.to_string().as_bytes());
+            assert!(text.is_ascii(), "{:04x}: {text}", u32::from(hidden));
+            assert_eq!(unescape(&text).unwrap(), hidden.to_string().as_bytes());
+        }
+        for shown in ["é", "日本", "ß", "…", "🙂", "ا", "한", "\u{301}", "“x”"] {
+            assert_eq!(escape(shown.as_bytes()), shown);
+        }
     }
 
     #[test]

@@ -281,7 +281,7 @@ fn what_a_patch_cannot_carry_is_listed_beside_it() {
 #[test]
 fn a_terminal_gets_nothing_to_obey() {
     let fixture = Fixture::overlay(User, |source| write(source, "evil.txt", "quiet\n"));
-    let bidi = "if admin \u{202e} { \u{2066}\n";
+    let bidi = "if admin \u{202e} { \u{2066} \u{61c}\u{ad}\u{2060}\u{3164}\u{e0041}\n";
     fixture.run(|root| {
         fs::write(
             root.join("evil.txt"),
@@ -308,6 +308,10 @@ fn a_terminal_gets_nothing_to_obey() {
     assert!(!uncoloured.contains(obeyed), "{uncoloured:?}");
     assert!(
         text.contains("+\\x1b]0;title\\x07\\x1b[2J\\x0d\\xc2\\x9b31m"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\\xd8\\x9c\\xc2\\xad\\xe2\\x81\\xa0\\xe3\\x85\\xa4\\xf3\\xa0\\x81\\x81"),
         "{text}"
     );
     assert!(text.contains("b/\\x1b[31mname\\x0a\\xff"), "{text}");
