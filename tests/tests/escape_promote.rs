@@ -247,6 +247,39 @@ as_both! {
             assert!(preview.out().contains("hooks/pre-commit") || preview.err().contains("hooks/pre-commit"));
         });
     }
+
+    /// Git takes any directory with the right names in it for a repository, also one whose parts are in
+    /// two places or come by two promotes, and runs what its configuration names.
+    fn planted_repositories_run_nothing_on_the_host(user) {
+        each_backend(user, |fixture| {
+            let sprung = fixture.source().join("sprung");
+            let program = format!("fsmonitor = \\\"touch {}; false\\\"", sprung.display());
+            let plant = [
+                "mkdir -p docs x/objects x/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo ../x > docs/commondir; \
+                 printf '[core]\\n\\trepositoryformatversion = 1\\n\\tworktree = ..\\n[extensions]\\n\\tworktreeConfig = true\\n' > x/config"
+                    .to_owned(),
+                format!("printf \"[core]\\n\\t{program}\\n\" > docs/config.worktree"),
+                format!("mkdir bare; printf \"[core]\\n\\tworktree = ..\\n\\t{program}\\n\" > bare/config"),
+                "mkdir bare/objects bare/refs".to_owned(),
+                "echo 'ref: refs/heads/main' > bare/HEAD".to_owned(),
+            ];
+            for script in plant {
+                fixture.run(&script).succeeded();
+                promote(fixture).succeeded();
+            }
+            for dir in ["docs", "x", "bare", "."] {
+                let at = fixture.source().join(dir);
+                if at.is_dir() {
+                    let _ = fixture.outside("git").arg("status").current_dir(at).output();
+                    assert!(!sprung.exists(), "git ran a program of the sandbox in {dir}");
+                }
+            }
+            // They are traps indeed: promoted by consent, git runs them.
+            fixture.ok(["promote", BOX, "--yes", "--allow-git-control"]);
+            let _ = fixture.outside("git").arg("status").current_dir(fixture.source().join("docs")).output();
+            assert!(sprung.exists(), "the trap does not work, so the test shows nothing");
+        });
+    }
 }
 
 /// Escape sequences in `bytes` other than colours, and control characters a terminal acts on.

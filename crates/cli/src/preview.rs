@@ -1,5 +1,6 @@
 //! A promote's plan, in lines.
 
+use sandbox_model::RelPath;
 use sandbox_workspace::promote::{Action, Conflict, LeftOut, LeftOutReason, Plan, Privilege, Step};
 
 use crate::command::create::shown;
@@ -28,7 +29,7 @@ pub(crate) fn lines(plan: &Plan, paint: Paint) -> Vec<String> {
         shown(&plan.source)
     )];
     lines.extend(plan.steps.iter().map(|step| step_line(step, paint)));
-    lines.extend(plan.left_out.iter().map(|left| left_out_line(left, paint)));
+    lines.extend(left_out_lines(&plan.left_out, paint));
     lines.extend(plan.refused.iter().map(|refused| {
         format!(
             "  {}  {}: {}",
@@ -74,9 +75,48 @@ pub(crate) fn step_line(step: &Step, paint: Paint) -> String {
     format!("  {action}  {}{notes}", step.path)
 }
 
+/// How many paths of one repository are named.
+const NAMED: usize = 8;
+
+/// What is left out. Of a repository with many paths, the first, and how many more.
+fn left_out_lines(left_out: &[LeftOut], paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = left_out;
+    while let Some(first) = rest.first() {
+        let repository = dot_git(first);
+        let together = |left: &&LeftOut| repository.is_some() && dot_git(left) == repository;
+        let (group, after) = rest.split_at(rest.iter().take_while(together).count().max(1));
+        let named = group.len().min(NAMED);
+        lines.extend(group[..named].iter().map(|left| left_out_line(left, paint)));
+        if let (Some(repository), 1..) = (repository, group.len() - named) {
+            lines.push(format!(
+                "  {}  {repository}: {} more of its paths; --allow-git-control applies them",
+                paint.caution("left out"),
+                group.len() - named
+            ));
+        }
+        rest = after;
+    }
+    lines
+}
+
+/// The `.git` that a path left out for git's sake is in.
+fn dot_git(left: &LeftOut) -> Option<RelPath> {
+    if left.reason != LeftOutReason::GitControl {
+        return None;
+    }
+    let names: Vec<&[u8]> = left.path.components().collect();
+    let at = names
+        .iter()
+        .position(|name| name.eq_ignore_ascii_case(b".git"))?;
+    RelPath::new(&names[..=at].join(&b'/')).ok()
+}
+
 fn left_out_line(left: &LeftOut, paint: Paint) -> String {
     let reason = match left.reason {
-        LeftOutReason::GitControl => "steers git on this machine; --allow-git-control applies it",
+        LeftOutReason::GitControl => {
+            "steers git on this machine, or makes or breaks a repository; --allow-git-control applies it"
+        }
         LeftOutReason::Skipped => "skipped",
         LeftOutReason::Socket => "a socket means nothing without its process",
         LeftOutReason::NotEmpty => "something in it is left out",

@@ -290,6 +290,7 @@ fn ask_resolution(
 
 /// What steers git on the host needs a yes of its own.
 fn ask_git_control(plan: &Plan) -> bool {
+    const NAMED: usize = 20;
     let control: Vec<_> = plan
         .left_out
         .iter()
@@ -299,9 +300,13 @@ fn ask_git_control(plan: &Plan) -> bool {
     if control.is_empty() {
         return false;
     }
+    let more = match control.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
     narration::warn(format_args!(
-        "these steer git on this machine: {}",
-        control.join(", ")
+        "these steer git on this machine, or make or break a repository: {}{more}",
+        control[..control.len().min(NAMED)].join(", ")
     ));
     prompt::confirm("Apply them too?")
 }

@@ -13,8 +13,8 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
 /// Why a path deserves a second look.
 pub(crate) const fn flag_words(flag: Flag) -> &'static str {
     match flag {
-        Flag::GitControl => "steers git on this machine",
-        Flag::RunsOnHost => "runs on this machine unasked",
+        Flag::GitControl => "steers git, or makes or breaks a repository",
+        Flag::RunsOnHost => "runs on this machine",
         Flag::Executable => "new executable",
         Flag::Privilege => "set-id bits and capabilities are removed",
         Flag::Unpromotable => "cannot be promoted",

@@ -75,9 +75,11 @@ impl ChangeKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flag {
-    /// It steers git on the host: `.git/config`, hooks, attributes. Never applied by `--yes` alone.
+    /// It steers git on the host: `.git/config`, hooks, the state of a rebase, a repository that is new,
+    /// deleted or broken. Never applied by `--yes` alone.
     GitControl,
-    /// Something on the host runs it unasked: `.envrc`, editor tasks, CI-like files.
+    /// Something on the host runs or obeys it, unasked or by a daily command: `.envrc`, editor tasks,
+    /// instructions of agents, build and test scripts, CI files.
     RunsOnHost,
     /// A new executable, or a file that became one.
     Executable,

@@ -440,6 +440,340 @@ fn git_control_files_need_to_be_allowed() {
     assert_eq!(project.changes(), Vec::<String>::new());
 }
 
+/// Runs git in `dir` of the source as its user would, without the machine's own configuration.
+fn git(project: &Project, dir: &str, arguments: &[&str]) -> std::process::Output {
+    let home = project.source.parent().unwrap();
+    std::process::Command::new("git")
+        .args(arguments)
+        .current_dir(project.source.join(dir))
+        .env("HOME", home)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_EDITOR", "true")
+        .env("GIT_CEILING_DIRECTORIES", home)
+        .output()
+        .unwrap()
+}
+
+/// Does in the workspace what `script` does with git. It is done to a copy of the source, since git wants
+/// to know its directory's path and the workspace's mount has none.
+fn run_git(project: &Project, script: &str) {
+    let dir = project.source.parent().unwrap();
+    shell(dir, "rm -rf prepared; cp -a project prepared");
+    let prepared = dir.join("prepared");
+    shell(&prepared, script);
+    project.run(&format!(
+        "rm -rf -- * .[!.]*; cp -a {}/. .",
+        prepared.display()
+    ));
+}
+
+/// The file that code planted for git makes when it runs.
+fn trap(project: &Project) -> std::path::PathBuf {
+    project.source.parent().unwrap().join("sprung")
+}
+
+fn left_out(project: &Project) -> Vec<String> {
+    let left = project.plan_all().left_out;
+    left.iter().map(|left| left.path.to_string()).collect()
+}
+
+fn allowing_git() -> Selection {
+    Selection {
+        git_control: sandbox_workspace::promote::GitControl::Apply,
+        ..Selection::default()
+    }
+}
+
+/// A repository of which the halves are in two directories: `docs` has a HEAD and points to `x`.
+fn split_repository(project: &Project) -> String {
+    format!(
+        "mkdir -p docs x/objects x/refs; echo 'ref: refs/heads/main' > docs/HEAD; echo ../x > docs/commondir; \
+         printf '[core]\\n\\trepositoryformatversion = 1\\n\\tworktree = ..\\n[extensions]\\n\\tworktreeConfig = true\\n' > x/config; \
+         printf '[core]\\n\\tfsmonitor = \"touch {}; false\"\\n' > docs/config.worktree",
+        trap(project).display()
+    )
+}
+
+#[test]
+fn split_repository_is_not_promoted() {
+    let project = Project::new("mkdir docs; echo text > docs/text");
+    project.run(&format!(
+        "{}; echo new > docs/new",
+        split_repository(&project)
+    ));
+    project.promote().unwrap();
+    assert_eq!(project.read("docs/new"), "new\n");
+    git(&project, "docs", &["status"]);
+    assert!(!trap(&project).exists(), "git ran the sandbox's program");
+    assert!(!project.source.join("docs/HEAD").exists());
+    assert!(!project.source.join("docs/commondir").exists());
+    // The trap is a real one: promoted by consent, it is sprung.
+    project
+        .promote_with(&allowing_git(), &Resolutions::default())
+        .unwrap();
+    git(&project, "docs", &["status"]);
+    assert!(trap(&project).exists());
+}
+
+#[test]
+fn repository_completed_by_later_promotes_is_not_promoted() {
+    let project = Project::new("mkdir docs; echo text > docs/text");
+    let trap = trap(&project);
+    project.run(&format!(
+        "mkdir docs/hooks; printf '[core]\\n\\tfsmonitor = \"touch {}; false\"\\n\\tworktree = ..\\n' > docs/config",
+        trap.display()
+    ));
+    project.promote().unwrap();
+    for script in [
+        "mkdir docs/objects docs/refs",
+        "echo 'ref: refs/heads/main' > docs/HEAD",
+        "touch docs/more",
+    ] {
+        project.run(script);
+        project.promote().unwrap();
+    }
+    assert!(project.source.join("docs/more").exists());
+    git(&project, "docs", &["status"]);
+    assert!(!trap.exists(), "git ran the sandbox's program");
+    assert!(left_out(&project).contains(&"docs/HEAD".to_owned()));
+}
+
+#[test]
+fn split_repository_is_not_promoted_half_by_half() {
+    let project = Project::new("mkdir docs x; echo text > docs/text");
+    project.run(&split_repository(&project));
+    for part in ["docs", "x"] {
+        let selection = Selection {
+            paths: vec![path(part)],
+            ..Selection::default()
+        };
+        project
+            .promote_with(&selection, &Resolutions::default())
+            .unwrap();
+    }
+    git(&project, "docs", &["status"]);
+    assert!(!trap(&project).exists(), "git ran the sandbox's program");
+}
+
+const REPOSITORY: &str = "git init -q -b main .; git config user.name x; git config user.email x@y; \
+    echo 1 > f; git add f; git commit -qm one; echo 2 > f; git commit -qam two; git branch old; git tag t";
+
+#[test]
+fn state_that_makes_git_run_programs_is_not_promoted() {
+    let project = Project::new(REPOSITORY);
+    run_git(
+        &project,
+        "id=$(git rev-parse HEAD); first=$(git rev-parse HEAD~1); \
+         mkdir -p .git/rebase-merge .git/rebase-apply .git/sequencer .git/remotes .git/branches .git/refs/replace; \
+         echo 'exec touch sprung' > .git/rebase-merge/git-rebase-todo; echo x > .git/rebase-apply/patch; \
+         echo 'exec touch sprung' > .git/sequencer/todo; echo 'URL: ext::sh' > .git/remotes/origin; \
+         echo 'ext::sh' > .git/branches/origin; echo $first > .git/refs/replace/$id; \
+         printf \"# pack-refs with: peeled fully-peeled sorted \\n$first refs/replace/$id\\n\" > .git/packed-refs; \
+         echo /elsewhere > .git/objects/info/alternates; echo x > .git/new-kind-of-thing; \
+         ln -s /elsewhere .git/refs/heads/link; git config alias.x '!true'; echo 'garbage' > .git/HEAD; echo 3 > f",
+    );
+    let before = git(&project, ".", &["log", "--format=%H %T"]).stdout;
+    project.promote().unwrap();
+    assert_eq!(project.read("f"), "3\n");
+    for name in [
+        "rebase-merge",
+        "rebase-apply",
+        "sequencer",
+        "remotes",
+        "refs/replace",
+        "packed-refs",
+        "objects/info/alternates",
+        "new-kind-of-thing",
+        "refs/heads/link",
+    ] {
+        let at = project.source.join(".git").join(name);
+        assert!(
+            std::fs::symlink_metadata(&at).is_err(),
+            "{name} was promoted"
+        );
+    }
+    assert!(!project.source.join(".git/branches/origin").exists());
+    assert!(!project.read(".git/config").contains("alias"));
+    assert_eq!(
+        git(&project, ".", &["log", "--format=%H %T"]).stdout,
+        before
+    );
+    let checked = git(&project, ".", &["fsck", "--strict"]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn altered_objects_are_not_promoted() {
+    let project = Project::new(REPOSITORY);
+    project.run(
+        "for f in $(find .git/objects -type f | sort | head -3); do chmod +w $f; echo altered > $f; done; \
+         rm -f $(find .git/objects -type f | sort | tail -2)",
+    );
+    project.promote().unwrap();
+    let checked = git(&project, ".", &["fsck", "--full"]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn commits_branches_and_merges_are_promoted() {
+    let project = Project::new(REPOSITORY);
+    run_git(
+        &project,
+        "git checkout -q -b topic; echo new > new; git add new; git commit -qm three; \
+         git checkout -q old; echo o > o; git add o; git commit -qm four; git merge -q --no-edit topic; \
+         git branch -D main -q; git stash -q 2>/dev/null || true; git tag -d t >/dev/null; git pack-refs --all; \
+         git commit -q --allow-empty -m five",
+    );
+    assert_eq!(left_out(&project), Vec::<String>::new());
+    project.promote().unwrap();
+    let log = git(&project, ".", &["log", "--format=%s", "--no-merges"]).stdout;
+    assert!(
+        String::from_utf8_lossy(&log).starts_with("five\n"),
+        "{log:?}"
+    );
+    let status = git(&project, ".", &["status", "--porcelain"]);
+    assert_eq!(String::from_utf8_lossy(&status.stdout), "", "{status:?}");
+    let checked = git(&project, ".", &["fsck", "--strict"]);
+    assert!(checked.status.success(), "{checked:?}");
+    assert_eq!(project.changes(), Vec::<String>::new());
+}
+
+#[test]
+fn repacked_repository_stays_whole() {
+    let project = Project::new(REPOSITORY);
+    run_git(
+        &project,
+        "echo n > n; git add n; git commit -qm n; git gc -q --prune=now",
+    );
+    project.promote().unwrap();
+    let log = git(&project, ".", &["log", "--format=%s"]).stdout;
+    assert!(log.starts_with(b"n\n"));
+    let checked = git(&project, ".", &["fsck", "--strict"]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn repository_is_deleted_whole_or_not_at_all() {
+    for script in [
+        "rm -rf .git",
+        "rm -rf .git/objects",
+        "rm -rf .git/refs",
+        "rm -rf .git/refs/heads",
+        "rm .git/HEAD",
+        "rm -rf .git; echo 'gitdir: /elsewhere' > .git",
+        "rm .git/index .git/config; rm -rf .git/objects/??",
+        "rm -rf .git; git init -q .",
+        "rm -rf .git/refs/heads/*",
+        "id=$(git rev-parse HEAD); git pack-refs --all; echo \"$id refs/replace/$id\" >> .git/packed-refs",
+    ] {
+        let project = Project::new(REPOSITORY);
+        run_git(&project, &format!("{script}; echo new > new"));
+        let plan = project.plan_all();
+        assert!(
+            plan.left_out
+                .iter()
+                .any(|left| left.path.starts_with(&path(".git"))),
+            "{script}: {:?}",
+            plan.left_out
+        );
+        project.promote().unwrap();
+        assert_eq!(project.read("new"), "new\n", "{script}");
+        let log = git(&project, ".", &["log", "--format=%s"]).stdout;
+        assert_eq!(String::from_utf8_lossy(&log), "two\none\n", "{script}");
+        let checked = git(&project, ".", &["fsck", "--strict"]);
+        assert!(checked.status.success(), "{script}: {checked:?}");
+        assert!(project.source.join(".git/index").exists(), "{script}");
+    }
+    let project = Project::new(REPOSITORY);
+    run_git(&project, "rm -rf .git");
+    project
+        .promote_with(&allowing_git(), &Resolutions::default())
+        .unwrap();
+    assert!(!project.source.join(".git").exists());
+}
+
+#[test]
+fn repository_is_kept_when_the_directory_around_it_goes() {
+    for script in [
+        "rm -rf all",
+        "rm -rf all; ln -s f all",
+        "rm -rf all; echo x > all",
+        "rm -rf all; mkdir all",
+        "mv all elsewhere",
+    ] {
+        let project = Project::new(&format!("mkdir -p all/lib; cd all/lib; {REPOSITORY}"));
+        project.run(&format!("{script}; echo new > new"));
+        project.promote().unwrap();
+        assert_eq!(project.read("new"), "new\n", "{script}");
+        let log = git(&project, "all/lib", &["log", "--format=%s"]).stdout;
+        assert_eq!(String::from_utf8_lossy(&log), "two\none\n", "{script}");
+        let checked = git(&project, "all/lib", &["fsck", "--strict"]);
+        assert!(checked.status.success(), "{script}: {checked:?}");
+    }
+}
+
+#[test]
+fn hooks_that_the_repository_names_are_not_promoted() {
+    let project = Project::new(&format!(
+        "{REPOSITORY}; git config core.hooksPath tools/hooks; mkdir tools"
+    ));
+    project.run("mkdir tools/hooks; echo x > tools/hooks/pre-commit; echo y > tools/other");
+    project.promote().unwrap();
+    assert!(project.source.join("tools/other").exists());
+    assert!(!project.source.join("tools/hooks").exists());
+}
+
+#[test]
+fn new_repository_is_left_out_whole() {
+    let project = Project::new("echo a > a");
+    run_git(
+        &project,
+        "mkdir lib; cd lib; git init -q .; git config user.name x; git config user.email x@y; \
+         echo f > f; git add f; git commit -qm one; cd ..; git clone -q --bare lib bare 2>/dev/null",
+    );
+    project.promote().unwrap();
+    assert_eq!(project.read("lib/f"), "f\n");
+    assert!(!project.source.join("lib/.git").exists());
+    for name in ["HEAD", "config", "objects", "refs", "hooks"] {
+        assert!(!project.source.join("bare").join(name).exists(), "{name}");
+    }
+    project
+        .promote_with(&allowing_git(), &Resolutions::default())
+        .unwrap();
+    for dir in ["lib", "bare"] {
+        let log = git(&project, dir, &["log", "--format=%s"]).stdout;
+        assert_eq!(String::from_utf8_lossy(&log), "one\n", "{dir}");
+    }
+}
+
+#[test]
+fn commits_in_submodules_and_worktrees_are_promoted() {
+    let project = Project::new(
+        "git init -q -b main lib; cd lib; git config user.name x; git config user.email x@y; echo l > l; \
+         git add l; git commit -qm l; cd ..; git init -q -b main app; cd app; git config user.name x; \
+         git config user.email x@y; git -c protocol.file.allow=always submodule --quiet add ../lib lib/inner; \
+         git commit -qm sub; git -C lib/inner config user.name x; git -C lib/inner config user.email x@y; \
+         git worktree add -q ../tree 2>/dev/null",
+    );
+    run_git(
+        &project,
+        "cd app/lib/inner; echo m > m; git add m; git commit -qm m; cd ../..; git commit -qam bump; \
+         git rev-parse HEAD > .git/worktrees/tree/ORIG_HEAD; echo x >> .git/worktrees/tree/logs/HEAD; \
+         printf '[core]\\n\\tfsmonitor = evil\\n' >> .git/modules/lib/inner/config; \
+         echo x > .git/worktrees/tree/config.worktree; mkdir .git/worktrees/other; echo x > .git/worktrees/other/HEAD",
+    );
+    let left = left_out(&project);
+    assert_eq!(
+        left,
+        [
+            "app/.git/modules/lib/inner/config",
+            "app/.git/worktrees/other",
+            "app/.git/worktrees/other/HEAD",
+            "app/.git/worktrees/tree/config.worktree"
+        ]
+    );
+}
+
 #[test]
 fn privileges_are_stripped_and_the_path_leaves_the_change_set() {
     let project = Project::new("echo a > a");

@@ -7,6 +7,7 @@
 
 mod compare;
 mod flag;
+mod git;
 mod rename;
 
 use std::collections::BTreeMap;
@@ -108,12 +109,13 @@ pub fn listing(
         found = rename::pair(view, found)?;
     }
     found.sort_by(|a, b| a.change.path.cmp(&b.change.path));
+    let flagger = flag::Flagger::new(view, found.iter().map(|found| &found.change));
     let mut changes = Vec::with_capacity(found.len());
     for Found {
         mut change, xattrs, ..
     } in found
     {
-        change.flags = flag::flags(view, &change, &xattrs)?;
+        change.flags = flagger.flags(&change, &xattrs)?;
         changes.push(change);
     }
     progress.finish();

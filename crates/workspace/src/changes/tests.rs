@@ -282,6 +282,67 @@ fn what_deserves_a_second_look_is_flagged() {
 }
 
 #[test]
+fn commands_of_a_package_are_flagged_when_they_change() {
+    let fixture = Fixture::overlay(User, |source| {
+        for name in ["a", "b", "c"] {
+            write(
+                source,
+                &format!("{name}/package.json"),
+                r#"{"scripts": {"x": "y"}}"#,
+            );
+        }
+    });
+    fixture.run(|root| {
+        write(
+            root,
+            "a/package.json",
+            r#"{"version": "2", "scripts": {"x": "y"}}"#,
+        );
+        write(
+            root,
+            "b/package.json",
+            r#"{"scripts": {"x": "y", "postinstall": "evil"}}"#,
+        );
+        write(root, "c/package.json", "{ not json");
+        write(root, "d/package.json", r#"{"name": "d"}"#);
+        write(root, "e/package.json", r#"{"lint-staged": {"*": "evil"}}"#);
+        Ok(())
+    });
+    let changes = fixture.changes().changes;
+    let flagged: Vec<String> = changes
+        .iter()
+        .filter(|change| change.flags.contains(&Flag::RunsOnHost))
+        .map(|change| change.path.to_string())
+        .collect();
+    assert_eq!(
+        flagged,
+        ["b/package.json", "c/package.json", "e/package.json"]
+    );
+}
+
+#[test]
+fn a_link_out_by_way_of_another_is_flagged() {
+    let fixture = Fixture::overlay(User, |source| {
+        symlink("/etc", source.join("out")).unwrap();
+        write(source, "dir/file", "x");
+    });
+    fixture.run(|root| {
+        symlink("out/passwd", root.join("through"))?;
+        symlink("dir/file", root.join("within"))?;
+        // Only in the source does it lead out still.
+        fs::remove_file(root.join("out"))?;
+        fs::create_dir(root.join("out"))
+    });
+    let changes = fixture.changes().changes;
+    let flagged: Vec<String> = changes
+        .iter()
+        .filter(|change| change.flags.contains(&Flag::OutwardSymlink))
+        .map(|change| change.path.to_string())
+        .collect();
+    assert_eq!(flagged, ["through"]);
+}
+
+#[test]
 fn a_file_capability_is_flagged() {
     let fixture = Fixture::overlay(Trusted, sample);
     // VFS_CAP_REVISION_2, effective, CAP_NET_BIND_SERVICE.
