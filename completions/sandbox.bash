@@ -2735,7 +2735,7 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd__promote)
-            opts="-n -i -y -h --dry-run --interactive --backup --yes --undo --allow-git-control --resolve --ours --theirs --merge --json --help"
+            opts="-n -i -y -h --dry-run --interactive --backup --yes --undo --redo --force --allow-git-control --resolve --ours --theirs --merge --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2767,7 +2767,7 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd__rollback)
-            opts="-y -h --yes --help"
+            opts="-y -h --home --yes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -212,13 +212,16 @@ _arguments "${_arguments_options[@]}" : \
 '--yes[Do not ask]' \
 '(-i --interactive --backup --resolve --ours --theirs --merge)--undo[Take the last promote of this source back]' \
 '--allow-git-control[Apply what steers git (.git/config, .git/hooks) and new, deleted or broken repositories, too]' \
+'(-i --interactive --backup --resolve --ours --theirs --merge)--redo[Apply again what the last --undo took back]' \
+'--force[With --undo or --redo\: leave paths that changed since as they are, and do the others]' \
+'--allow-git-control[Apply git'\''s control files (.git/config, .git/hooks) too]' \
 '(--theirs --merge)--ours[Resolve all other conflicts with the sandbox'\''s version]' \
 '(--merge)--theirs[Resolve all other conflicts with the source'\''s version]' \
 '--merge[Resolve all other conflicts by merging; what overlaps stays a conflict]' \
 '(-i --interactive)--json[Print JSON\: the plan, and whether it was applied]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
-'::name -- The sandbox; with --undo it may be one that was discarded, or none for the current directory:_sandbox_names' \
+'::name -- The sandbox; with --undo or --redo it may be one that was discarded, or none for the current directory:_sandbox_names' \
 '*::paths -- Only what is at or below these:_files' \
 && ret=0
 ;;
@@ -282,7 +285,7 @@ _arguments "${_arguments_options[@]}" : \
 '(--delete)-l[List the checkpoints]' \
 '(--delete)--list[List the checkpoints]' \
 '--delete[Delete the checkpoint LABEL]' \
-'--json[Print JSON\: {"label"}, or with --list \[{"label", "created", "size"}\]]' \
+'--json[Print JSON\: {"label"}, or with --list \[{"label", "created", "size", "home"}\]]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 ':name -- The sandbox:_sandbox_names' \
@@ -291,12 +294,13 @@ _arguments "${_arguments_options[@]}" : \
 ;;
 (rollback)
 _arguments "${_arguments_options[@]}" : \
+'--home[Only the home; without LABEL, empty it]' \
 '-y[Do not ask]' \
 '--yes[Do not ask]' \
 '-h[Print help (see more with '\''--help'\'')]' \
 '--help[Print help (see more with '\''--help'\'')]' \
 ':name -- The sandbox:_sandbox_names' \
-':label -- The checkpoint:_default' \
+'::label -- The checkpoint:_default' \
 && ret=0
 ;;
 (pause)

@@ -271,16 +271,55 @@ as_both! {
         Snapshot::of(&fixture.source()).must_equal(&before, "it was applied unasked");
     }
 
-    /// Undo, too, overwrites nothing that changed since.
-    fn undo_leaves_later_edits_alone(user) {
+    /// Undo, too, overwrites nothing that changed since, and undoes nothing else then, unless
+    /// forced.
+    fn undo_is_all_or_nothing_unless_forced(user) {
         each_backend(user, |fixture| {
             fixture.run("echo promoted > dir/file; echo promoted > other").succeeded();
             promote(fixture, &[]).succeeded();
             fixture.write("source/other", "edited after the promote\n");
-            let outcome = fixture.sandbox(["promote", BOX, "--undo", "--yes"]);
-            let other = fs::read_to_string(fixture.source().join("other")).unwrap();
-            assert_eq!(other, "edited after the promote\n", "{outcome}");
-            assert!(outcome.err().contains("other") || outcome.out().contains("other"), "{outcome}");
+            fixture.shell("touch dir/file").succeeded();
+            let before = Snapshot::of(&fixture.source());
+            for options in [&["--yes"][..], &["--dry-run"]] {
+                let undo = ["promote", BOX, "--undo"];
+                let outcome = fixture.sandbox(undo.iter().chain(options)).failed(5);
+                assert!(outcome.err().contains("other"), "{outcome}");
+                assert!(!outcome.err().contains("dir/file"), "{outcome}");
+                Snapshot::of(&fixture.source()).must_equal(&before, "something was undone");
+            }
+            let outcome = fixture.ok(["promote", BOX, "--undo", "--yes", "--force"]);
+            assert!(outcome.err().contains("other was changed since"), "{outcome}");
+            let read = |name: &str| fs::read_to_string(fixture.source().join(name)).unwrap();
+            assert_eq!(read("other"), "edited after the promote\n");
+            assert_eq!(read("dir/file"), TEXT);
+            fixture.sandbox(["promote", BOX, "--force", "--yes"]).failed(2);
+        });
+    }
+
+    fn undo_gives_back_what_redo_and_promote_apply_again(user) {
+        each_backend(user, |fixture| {
+            fixture.run("echo promoted > dir/file; rm other; echo new > new").succeeded();
+            let changes = fixture.changes();
+            promote(fixture, &[]).succeeded();
+            let promoted = Snapshot::of(&fixture.source()).without_directory_times();
+            let outcome = fixture.ok(["promote", BOX, "--undo", "--yes"]);
+            assert!(outcome.err().contains("3 changes are in sandbox 'box' again"), "{outcome}");
+            assert_eq!(fixture.changes(), changes);
+            let outcome = fixture.ok(["promote", BOX, "--redo", "--yes"]);
+            assert!(outcome.err().contains("Applied 3 paths"), "{outcome}");
+            Snapshot::of(&fixture.source()).without_directory_times().must_equal(&promoted, "redo");
+            assert!(fixture.changes().is_empty());
+            fixture.sandbox(["promote", BOX, "--redo", "--yes"]).failed(1);
+            fixture.ok(["promote", BOX, "--undo", "--yes"]);
+            promote(fixture, &[]).succeeded();
+            Snapshot::of(&fixture.source()).without_directory_times().must_equal(&promoted, "promoted again");
+            // The sandbox may be gone.
+            fixture.ok(["discard", BOX, "-f"]);
+            let outcome = fixture.ok(["promote", BOX, "--undo", "--yes"]);
+            assert!(outcome.err().contains("3 changes are not in sandbox 'box'"), "{outcome}");
+            assert_eq!(fs::read_to_string(fixture.source().join("dir/file")).unwrap(), TEXT);
+            fixture.ok(["promote", BOX, "--redo", "--yes"]);
+            Snapshot::of(&fixture.source()).without_directory_times().must_equal(&promoted, "redo without a sandbox");
         });
     }
 

@@ -1,10 +1,14 @@
-//! `promote --undo`: taking a promote back. It belongs to the source, so the sandbox may be long gone.
+//! `promote --undo` and `--redo`: taking a promote back, and applying it again. Both belong to the
+//! source, so the sandbox may be long gone.
 
 use std::path::{Path, PathBuf};
 
-use sandbox_model::{Class, Operation, Outcome, RelPath, SandboxName};
-use sandbox_workspace::undo::{self, UndoKind, UndoRecord, Undone, Which};
+use sandbox_model::{Class, Operation, Outcome};
+use sandbox_workspace::undo::{
+    self, Changed, Direction, Outlook, UndoError, UndoOptions, UndoRecord, Undone, Which,
+};
 use sandbox_workspace::{Root, history};
+use serde::Serialize;
 
 use crate::ages;
 use crate::command::create::shown;
@@ -21,45 +25,80 @@ use crate::report::{Problem, Refusal};
 use crate::summary::counted;
 use crate::surroundings;
 
-/// Takes the last promote back: of the sandbox named, or into the current directory.
-pub(crate) fn undo(
-    name: Option<&str>,
-    typed: &[PathBuf],
-    consent: Consent,
-    form: Form,
-) -> Result<Ending, Problem> {
+/// What to take back.
+pub(crate) struct Request<'a> {
+    /// The sandbox, or the current directory.
+    pub(crate) name: Option<&'a str>,
+    /// Only these paths, as typed.
+    pub(crate) typed: &'a [PathBuf],
+    /// What was applied, for an undo; or what was taken back, for a redo.
+    pub(crate) direction: Direction,
+    /// What becomes of paths that changed since.
+    pub(crate) changed: Changed,
+}
+
+/// What `--dry-run --json` prints.
+#[derive(Serialize)]
+struct Plan<'p> {
+    #[serde(flatten)]
+    record: &'p UndoRecord,
+    restore: &'p [sandbox_model::RelPath],
+    changed: &'p [sandbox_model::RelPath],
+}
+
+/// Takes the last promote back, or the last undo: of the sandbox named, or into the current
+/// directory.
+pub(crate) fn undo(request: &Request<'_>, consent: Consent, form: Form) -> Result<Ending, Problem> {
     let root = surroundings::root_unrepaired()?;
-    let source = source_of(&root, name)?;
+    let source = source_of(&root, request.name)?;
     repair::source_thoroughly(&root, &source);
-    let paths = reading::below(&source, typed)?;
-    let record = latest(&root, &source, name)?;
-    let affected: Vec<&RelPath> = record
-        .paths
-        .iter()
-        .filter(|path| is_selected(path, &paths))
-        .collect();
+    let options = UndoOptions {
+        paths: reading::below(&source, request.typed)?,
+        changed: request.changed,
+    };
+    let record = undo::find(
+        &root,
+        &source,
+        request.direction,
+        request.name,
+        &options.paths,
+    )?;
+    let which = Which::Id(record.id.clone());
+    let outlook = undo::outlook(&root, &source, &which, &options)?;
     if consent == Consent::DryRun {
-        return show(&record, &affected, form);
+        show(request.direction, &record, &outlook, form)?;
+    }
+    if !outlook.changed.is_empty()
+        && (request.changed == Changed::Refuse || outlook.restore.is_empty())
+    {
+        return Err(UndoError::Changed {
+            id: record.id,
+            paths: outlook.changed,
+            rest: !outlook.restore.is_empty(),
+        }
+        .into());
+    }
+    if consent == Consent::DryRun {
+        return Ok(Ending::DONE);
     }
     let subject = (record.sandbox.clone(), shown(&source));
-    recorded(&root, Operation::Undo, |detail| {
+    let operation = match request.direction {
+        Direction::Apply => Operation::Undo,
+        Direction::TakeBack => Operation::Redo,
+    };
+    recorded(&root, operation, |detail| {
         detail.named(subject);
-        detail.text = counted(affected.len(), "path", "paths");
-        if !agreed(&record, &affected, &source, consent)? {
+        detail.text = counted(outlook.restore.len(), "path", "paths");
+        if !agreed(request.direction, &record, &outlook, &source, consent)? {
             narration::say(format_args!("Aborted."));
             detail.outcome = Some(Outcome::Declined);
             return Ok(Ending::DONE);
         }
-        let which = Which::Id(record.id.clone());
         interruption::hold();
         let mut progress = Interruptible::default();
-        let undone = undo::undo(&root, &source, &which, &paths, &mut progress)?;
-        tell(&undone, &source, form)
+        let undone = undo::undo_with(&root, &source, &which, &options, &mut progress)?;
+        tell(request.direction, &undone, &source, form)
     })
-}
-
-fn is_selected(path: &RelPath, selected: &[RelPath]) -> bool {
-    selected.is_empty() || selected.iter().any(|wanted| path.starts_with(wanted))
 }
 
 /// The source of a sandbox, of a discarded one from the history, or the current directory.
@@ -90,59 +129,74 @@ fn source_of(root: &Root, name: Option<&str>) -> Result<PathBuf, Problem> {
     }
 }
 
-/// The newest promote of this source, by this sandbox where one is named, that still stands.
-fn latest(root: &Root, source: &Path, name: Option<&str>) -> Result<UndoRecord, Problem> {
-    let named = |sandbox: &SandboxName| name.is_none_or(|name| sandbox.as_str() == name);
-    let records = undo::list(root, source)?;
-    let found = records.into_iter().find(|record| {
-        record.kind == UndoKind::Promote && !record.undone && named(&record.sandbox)
-    });
-    found.ok_or_else(|| {
-        undo::UndoError::Nothing {
-            path: source.to_owned(),
-        }
-        .into()
-    })
-}
-
 fn agreed(
+    direction: Direction,
     record: &UndoRecord,
-    affected: &[&RelPath],
+    outlook: &Outlook,
     source: &Path,
     consent: Consent,
 ) -> Result<bool, Problem> {
     if consent == Consent::Given {
         return Ok(true);
     }
-    let question = format!(
-        "Take back {} promoted to {} by '{}' {}?",
-        counted(affected.len(), "path", "paths"),
-        shown(source),
-        record.sandbox,
-        ages::ago(record.at, jiff::Timestamp::now())
-    );
+    let count = counted(outlook.restore.len(), "path", "paths");
+    let (source, sandbox) = (shown(source), &record.sandbox);
+    let ago = ages::ago(record.at, jiff::Timestamp::now());
+    let (verb, question) = match direction {
+        Direction::Apply => (
+            "undo",
+            format!("Take back {count} promoted to {source} by '{sandbox}' {ago}?"),
+        ),
+        Direction::TakeBack => (
+            "redo",
+            format!("Apply {count} of '{sandbox}' to {source} again, taken back {ago}?"),
+        ),
+    };
     if !prompt::is_interactive() {
-        return Err(Refusal::new(format!("not undoing unasked: {question}"))
-            .hint("there is no terminal to ask at; give --yes to undo, --dry-run to look")
-            .into());
+        return Err(
+            Refusal::new(format!("confirmation needed to {verb}: {question}"))
+                .hint(format!(
+                    "there is no terminal to ask at; give --yes to {verb}, --dry-run to look"
+                ))
+                .into(),
+        );
     }
     Ok(prompt::confirm(&question))
 }
 
-fn show(record: &UndoRecord, affected: &[&RelPath], form: Form) -> Result<Ending, Problem> {
+fn show(
+    direction: Direction,
+    record: &UndoRecord,
+    outlook: &Outlook,
+    form: Form,
+) -> Result<(), Problem> {
     if form == Form::Json {
-        output::print_json(record)?;
-        return Ok(Ending::DONE);
+        return output::print_json(&Plan {
+            record,
+            restore: &outlook.restore,
+            changed: &outlook.changed,
+        });
     }
+    let verb = match direction {
+        Direction::Apply => "restore",
+        Direction::TakeBack => "apply",
+    };
     let mut out = Output::open();
-    for path in affected {
-        out.line(format!("  restore   {path}"))?;
+    for path in &outlook.restore {
+        out.line(format!("  {verb:<9} {path}"))?;
     }
-    out.finish()?;
-    Ok(Ending::DONE)
+    for path in &outlook.changed {
+        out.line(format!("  changed   {path}"))?;
+    }
+    Ok(out.finish()?)
 }
 
-fn tell(undone: &Undone, source: &Path, form: Form) -> Result<Ending, Problem> {
+fn tell(
+    direction: Direction,
+    undone: &Undone,
+    source: &Path,
+    form: Form,
+) -> Result<Ending, Problem> {
     if form == Form::Json {
         output::print_json(undone)?;
     }
@@ -150,6 +204,32 @@ fn tell(undone: &Undone, source: &Path, form: Form) -> Result<Ending, Problem> {
         narration::warn(format_args!("{path} was changed since and left as it is"));
     }
     let count = counted(undone.restored.len(), "path", "paths");
-    narration::say(format_args!("Restored {count} in {}.", shown(source)));
+    let (source, name) = (shown(source), &undone.sandbox);
+    match direction {
+        Direction::TakeBack => {
+            narration::say(format_args!("Applied {count} to {source} again."));
+            narration::say(format_args!(
+                "Take it back with: sandbox promote {name} --undo"
+            ));
+        }
+        Direction::Apply => {
+            narration::say(format_args!("Restored {count} in {source}."));
+            if !undone.returned.is_empty() {
+                let count = counted(undone.returned.len(), "change is", "changes are");
+                narration::say(format_args!("{count} in sandbox '{name}' again."));
+            }
+            if !undone.kept.is_empty() {
+                let count = counted(undone.kept.len(), "change is", "changes are");
+                narration::say(format_args!(
+                    "{count} not in sandbox '{name}': it is gone, has changed the path since, or cannot be written to."
+                ));
+            }
+            if !undone.restored.is_empty() {
+                narration::say(format_args!(
+                    "Apply it again with: sandbox promote {name} --redo"
+                ));
+            }
+        }
+    }
     Ok(Ending::DONE)
 }

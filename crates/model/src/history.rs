@@ -38,6 +38,7 @@ pub enum Operation {
     Try,
     Promote,
     Undo,
+    Redo,
     Discard,
     Restore,
     Sync,

@@ -5,6 +5,7 @@
 //! reports through [`progress::Progress`].
 #![forbid(unsafe_code)]
 
+mod alike;
 pub mod backend;
 pub mod base;
 pub mod changes;

@@ -66,6 +66,14 @@ impl Tree {
         })
     }
 
+    /// The tree below a directory that is open already.
+    pub(crate) fn of(dir: &Dir) -> io::Result<Tree> {
+        Ok(Tree {
+            root: dir.fd().try_clone_to_owned()?,
+            path: PathBuf::new(),
+        })
+    }
+
     /// Where it was opened, for messages.
     pub fn path(&self) -> &Path {
         &self.path

@@ -78,6 +78,7 @@ fn child() {
     match variable("FAULT_DEED").as_str() {
         "promote" => drop(project.promote().unwrap()),
         "undo" => drop(project.undo(&[])),
+        "redo" => drop(project.redo()),
         "recover" => drop(recover(&project.root, &project.source).unwrap()),
         deed => panic!("{deed}"),
     }
@@ -264,6 +265,13 @@ fn a_promote_killed_at_any_step_is_all_or_nothing_across_filesystems() {
     promote_killed_everywhere(&Scene::apart());
 }
 
+impl Scene {
+    fn changes(&self) -> Vec<String> {
+        Project::reopen(&self.dir, &self.root).changes()
+    }
+}
+
+/// Kills an undo at every step; afterwards the changes are either in the source or in the sandbox.
 fn undo_killed_everywhere(scene: &Scene) {
     let closeness = if scene.is_apart() {
         Closeness::Times
@@ -272,9 +280,11 @@ fn undo_killed_everywhere(scene: &Scene) {
     };
     scene.plant();
     let old = snapshot(&scene.project(), closeness);
+    let changes = scene.changes();
     assert!(scene.child("promote", 0).run().success());
     let points = scene.child("undo", 0).points();
     assert_same(&snapshot(&scene.project(), closeness), &old, "undone");
+    assert_eq!(scene.changes(), changes, "given back");
     scene.plant();
     let mut old = snapshot(&scene.project(), closeness);
     assert!(scene.child("promote", 0).run().success());
@@ -290,14 +300,64 @@ fn undo_killed_everywhere(scene: &Scene) {
         let what = format!("undo killed at point {dies_at} of {points}");
         if snapshot(&scene.project(), Closeness::Contents) == contents(&old) {
             assert_same(&snapshot(&scene.project(), closeness), &old, &what);
+            assert_eq!(scene.changes(), changes, "{what}");
             scene.plant();
             old = snapshot(&scene.project(), closeness);
             assert!(scene.child("promote", 0).run().success());
             new = snapshot(&scene.project(), Closeness::Inodes);
         } else {
             assert_same(&snapshot(&scene.project(), Closeness::Inodes), &new, &what);
+            assert_eq!(scene.changes(), [""; 0], "{what}");
         }
     }
+}
+
+/// The same of a redo.
+fn redo_killed_everywhere(scene: &Scene) {
+    scene.plant();
+    let changes = scene.changes();
+    assert!(scene.child("promote", 0).run().success());
+    let new = snapshot(&scene.project(), Closeness::Contents);
+    assert!(scene.child("undo", 0).run().success());
+    let points = scene.child("redo", 0).points();
+    assert_same(
+        &snapshot(&scene.project(), Closeness::Contents),
+        &new,
+        "redone",
+    );
+    assert!(scene.child("undo", 0).run().success());
+    let old = snapshot(&scene.project(), Closeness::Contents);
+    let mut applied = 0;
+    for dies_at in 1..=points {
+        let status = scene.child("redo", dies_at).run();
+        assert_eq!(
+            status.signal(),
+            Some(6),
+            "point {dies_at} of {points}: {status}"
+        );
+        scene.recover(dies_at);
+        let what = format!("redo killed at point {dies_at} of {points}");
+        let now = snapshot(&scene.project(), Closeness::Contents);
+        if now == new {
+            assert_eq!(scene.changes(), [""; 0], "{what}");
+            applied += 1;
+            assert!(scene.child("undo", 0).run().success(), "{what}");
+        } else {
+            assert_same(&now, &old, &what);
+            assert_eq!(scene.changes(), changes, "{what}");
+        }
+    }
+    assert!(applied > 0, "no point after the commit mark");
+}
+
+#[test]
+fn a_redo_killed_at_any_step_is_all_or_nothing() {
+    redo_killed_everywhere(&Scene::together());
+}
+
+#[test]
+fn a_redo_killed_at_any_step_is_all_or_nothing_across_filesystems() {
+    redo_killed_everywhere(&Scene::apart());
 }
 
 fn contents(

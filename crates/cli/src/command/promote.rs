@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use sandbox_workspace::Sandbox;
 use sandbox_workspace::promote::{Backup, GitControl, Resolution, Resolutions, Selection};
+use sandbox_workspace::undo::{Changed, Direction};
 
 use crate::ending::Ending;
 use crate::promotion::{self, Consent, Form, Wishes};
@@ -25,18 +26,26 @@ use crate::undoing;
 /// unless each is resolved, at the prompt or by flags. `ours` is the sandbox's version, `theirs` the
 /// source's, `merge` both where they fit together, `skip` leaves the path out.
 ///
+/// --undo takes the last promote out of the source and gives the changes back to the sandbox; where the
+/// sandbox is gone, or has changed a path since, they are kept, and --redo applies them again. Both do
+/// all or nothing: if a path changed in the source since, it is named, nothing is done, and the exit
+/// status is 5; with --force the other paths are done. The last 20 promotes of a source are kept, for
+/// 30 days.
+///
 /// Examples:
 ///   sandbox promote risky
 ///   sandbox promote risky src/ --dry-run
 ///   sandbox promote risky --interactive
 ///   sandbox promote risky --yes --resolve Cargo.lock=theirs --merge
 ///   sandbox promote risky --undo
+///   sandbox promote risky --redo
 #[derive(Debug, clap::Args)]
 #[cfg_attr(test, derive(PartialEq))]
 #[command(verbatim_doc_comment)]
+#[command(group = clap::ArgGroup::new("again").args(["undo", "redo"]))]
 pub(crate) struct Args {
-    /// The sandbox; with --undo it may be one that was discarded, or none for the current directory
-    #[arg(value_name = "NAME", required_unless_present = "undo")]
+    /// The sandbox; with --undo or --redo it may be one that was discarded, or none for the current directory
+    #[arg(value_name = "NAME", required_unless_present_any = ["undo", "redo"])]
     name: Option<String>,
 
     /// Only what is at or below these
@@ -62,6 +71,14 @@ pub(crate) struct Args {
     /// Take the last promote of this source back
     #[arg(long, conflicts_with_all = ["interactive", "backup", "resolve", "ours", "theirs", "merge"])]
     undo: bool,
+
+    /// Apply again what the last --undo took back
+    #[arg(long, conflicts_with_all = ["interactive", "backup", "resolve", "ours", "theirs", "merge"])]
+    redo: bool,
+
+    /// With --undo or --redo: leave paths that changed since as they are, and do the others
+    #[arg(long, requires = "again")]
+    force: bool,
 
     /// Apply what steers git (.git/config, .git/hooks) and new, deleted or broken repositories, too
     #[arg(long)]
@@ -95,8 +112,20 @@ pub(crate) fn promote(args: &Args) -> Result<Ending, Problem> {
         (false, false) => Consent::Ask,
     };
     let form = if args.json { Form::Json } else { Form::Text };
-    if args.undo {
-        return undoing::undo(args.name.as_deref(), &args.paths, consent, form);
+    if args.undo || args.redo {
+        let request = undoing::Request {
+            name: args.name.as_deref(),
+            typed: &args.paths,
+            direction: match args.undo {
+                true => Direction::Apply,
+                false => Direction::TakeBack,
+            },
+            changed: match args.force {
+                true => Changed::Leave,
+                false => Changed::Refuse,
+            },
+        };
+        return undoing::undo(&request, consent, form);
     }
     let sandbox = surroundings::sandbox(args.name.as_deref().unwrap_or_default())?;
     let wishes = Wishes {

@@ -18,6 +18,8 @@ use crate::meta::Meta;
 use crate::progress::Progress;
 use crate::tree::{Dir, Tree};
 
+pub(crate) use take::put;
+
 /// The backend.
 #[derive(Debug)]
 pub struct Btrfs;

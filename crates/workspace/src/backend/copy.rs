@@ -120,6 +120,23 @@ impl Backend for Copy {
         known.save(dir)?;
         Ok(taken)
     }
+
+    /// Without a copy to compare with, what the workspace has is compared with the source's own.
+    fn rebase(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<()> {
+        let source = Tree::open(&meta.source)?;
+        let mut known = Manifest::load(dir)?;
+        for path in paths {
+            match source.stat(path)? {
+                Some(found) => known.insert(Entry {
+                    path: path.clone(),
+                    source: found,
+                    copy: None,
+                }),
+                None => known.remove(path),
+            }
+        }
+        known.save(dir)
+    }
 }
 
 impl Copy {

@@ -16,7 +16,7 @@ use crate::meta::Meta;
 use crate::progress::Progress;
 use crate::sandbox::Note;
 use crate::transfer::{self, TransferError};
-use crate::tree::Tree;
+use crate::tree::{Dir, Tree};
 
 /// What a backend does; the overlay-like ones share the reading of changes in [`crate::layer`].
 pub trait Backend: Sync {
@@ -94,6 +94,26 @@ pub trait Backend: Sync {
             .try_for_each(|path| transfer::take_attributes(&source, path, &layer))
     }
 
+    /// Puts `entry` at `path`, as writing inside would, where the workspace shows the source's own.
+    /// By one rename: a crash leaves the path as it was or as it shall be. False where nothing can
+    /// be put there, or where a workspace that is promoted from keeps what it had: then there is
+    /// nothing to put.
+    fn put(
+        &self,
+        _meta: &Meta,
+        _dir: &Path,
+        _path: &RelPath,
+        _entry: &Entry<'_>,
+    ) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// What the source has at these paths is what the workspace is compared with from now on, where
+    /// that is kept outside of the bases.
+    fn rebase(&self, _meta: &Meta, _dir: &Path, _paths: &[RelPath]) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Undoes in `dir` what only this backend can, before the directory is deleted. Called for
     /// every backend, whichever made it: the record may be damaged.
     fn prepare_delete(&self, _dir: &Path) -> io::Result<()> {
@@ -104,6 +124,21 @@ pub trait Backend: Sync {
     fn notes(&self, _meta: &Meta) -> io::Result<Vec<Note>> {
         Ok(Vec::new())
     }
+}
+
+/// What is put at a path of a workspace.
+pub enum Entry<'e> {
+    /// What `tree` has at `at`, with everything below it; nothing, where it has nothing.
+    From {
+        /// Where it comes from.
+        tree: &'e Tree,
+        /// Its path there.
+        at: RelPath,
+        /// Its mode, where it is another than there.
+        mode: Option<u32>,
+    },
+    /// What is there already, with other attributes, which this gives to a name in a directory.
+    Attributes(&'e dyn Fn(&Dir, &[u8]) -> io::Result<()>),
 }
 
 /// The backend of a kind.

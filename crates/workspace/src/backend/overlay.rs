@@ -16,7 +16,7 @@ use sandbox_linux::placement;
 use sandbox_linux::trial::{self, OverlayTrial, TrialError};
 use sandbox_model::{BackendKind, OverlayXattr, RelPath, WorkspaceMount};
 
-use super::{Backend, BackendError, mounts};
+use super::{Backend, BackendError, Entry, mounts};
 use crate::meta::Meta;
 use crate::progress::Progress;
 use crate::root::random;
@@ -107,6 +107,10 @@ impl Backend for Overlay {
     fn take_source(&self, meta: &Meta, dir: &Path, paths: &[RelPath]) -> io::Result<Vec<RelPath>> {
         take(meta, &dir.join(UPPER), &Tree::open(&meta.source)?, paths)?;
         Ok(paths.to_vec())
+    }
+
+    fn put(&self, meta: &Meta, dir: &Path, path: &RelPath, entry: &Entry<'_>) -> io::Result<bool> {
+        super::btrfs::put(meta, dir, &meta.source, path, entry)
     }
 
     fn notes(&self, meta: &Meta) -> io::Result<Vec<Note>> {

@@ -382,6 +382,49 @@ impl Overlay {
         }
     }
 
+    /// Is what shows at `path` the lower layer's at the same path, with nothing of the upper
+    /// layer's there, not even a mark that hides it?
+    pub(crate) fn shows_lower(&self, path: &RelPath) -> io::Result<bool> {
+        let (Some(parent), Some(name)) = (path.parent(), path.name()) else {
+            return Ok(false);
+        };
+        let Some(place) = self.directory(&parent)? else {
+            return Ok(false);
+        };
+        let in_place = place
+            .lower
+            .as_ref()
+            .is_some_and(|lower| lower.path == parent);
+        match &place.upper {
+            _ if !in_place => Ok(false),
+            Some(upper) => Ok(upper.dir.stat(name)?.is_none()),
+            None => Ok(true),
+        }
+    }
+
+    /// Has the upper layer anything at `path`, were it a mark that hides it?
+    pub(crate) fn upper_has(&self, path: &RelPath) -> io::Result<bool> {
+        Ok(self.upper.stat(path)?.is_some())
+    }
+
+    /// Has the upper layer a directory at `path` that neither hides what the lower layer has there
+    /// nor shows another one?
+    pub(crate) fn has_open_directory(&self, path: &RelPath) -> io::Result<bool> {
+        let (dir, name) = match self.upper.parent(path) {
+            Err(error) if super::vanished(&error) => return Ok(false),
+            parent => parent?,
+        };
+        let found = dir.stat(name)?;
+        if !found.is_some_and(|found| found.entry.kind == EntryKind::Directory) {
+            return Ok(false);
+        }
+        let moved = match &self.marks.moved {
+            Some((redirect, _)) => dir.xattr(name, redirect)?.is_some(),
+            None => false,
+        };
+        Ok(!moved && !matches!(self.opaque(&dir, name)?, Opaque::Yes))
+    }
+
     /// The entry at `path` and the directory it is in; `None` for the name of the root.
     fn entry<'p>(&self, path: &'p RelPath) -> io::Result<Option<Located<'p>>> {
         let (Some(parent), Some(name)) = (path.parent(), path.name()) else {

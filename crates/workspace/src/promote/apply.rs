@@ -15,7 +15,7 @@ use super::plan::{Action, Plan, Step};
 use super::review::Review;
 use super::settle::{Since, excuse_renames, settle};
 use super::stage::{Staged, copy_standing, stage, unlinked};
-use super::{recover, retention};
+use super::{recover, retention, seal};
 use crate::backend::backend;
 use crate::lock::Lock;
 use crate::progress::Progress;
@@ -223,6 +223,12 @@ fn prepare(
             (path.clone(), parent)
         })
         .collect();
+    let sealed = seal::staged(&conduct.stage, &operations);
+    journal.seals = sealed.map_err(|source| PromoteError::Io {
+        operation: "read what is staged for",
+        path: sandbox.source().to_owned(),
+        source,
+    })?;
     journal.operations = operations;
     journal.attributes = attributes;
     keep_copies(conduct, &mut journal)?;

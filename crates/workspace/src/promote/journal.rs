@@ -4,13 +4,14 @@
 //! both inodes of each: what stands there, and what shall. Whether a step was done is not recorded
 //! but seen: by which of the two inodes stands at the path. The commit mark is a second file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 
 use sandbox_model::{EntryKind, Fingerprint, RelPath, SandboxName, Timestamp, path};
 use serde::{Deserialize, Serialize};
 
 use super::fault;
+use super::seal::Seals;
 use crate::side::Xattrs;
 use crate::tree::{Dir, Replace};
 
@@ -42,6 +43,12 @@ pub(crate) struct Journal {
     pub attributes: Vec<AttributeChange>,
     /// What the sandbox does after the commit.
     pub settle: Settle,
+    /// What is put at each path, as digests. Versions before these were kept left none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seals: Seals,
+    /// Of an undo: the paths of the other transaction that it knowingly left as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<RelPath>,
 }
 
 /// What a transaction is.
@@ -175,6 +182,9 @@ pub(crate) struct Settle {
     pub absorb: Vec<Absorbed>,
     /// The base of these is what the source has from now on; they stay in the change set.
     pub rebase: Vec<RelPath>,
+    /// What is taken out of the source goes back to the change set.
+    #[serde(default)]
+    pub give_back: bool,
 }
 
 /// A path that leaves the change set.
@@ -220,7 +230,16 @@ impl Journal {
             operations: Vec::new(),
             attributes: Vec::new(),
             settle: Settle::default(),
+            seals: Seals::new(),
+            left: Vec::new(),
         }
+    }
+
+    /// The paths that it renames or changes in place, without what moves along.
+    pub fn roots(&self) -> BTreeSet<RelPath> {
+        let operations = self.operations.iter().map(|operation| &operation.path);
+        let attributes = self.attributes.iter().map(|change| &change.path);
+        operations.chain(attributes).cloned().collect()
     }
 
     /// Every path the transaction touches, sorted.

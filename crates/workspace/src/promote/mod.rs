@@ -25,6 +25,7 @@ pub(crate) mod recover;
 mod refusal;
 pub(crate) mod retention;
 mod review;
+pub(crate) mod seal;
 pub(crate) mod settle;
 pub(crate) mod stage;
 pub(crate) mod transaction;
@@ -37,6 +38,7 @@ pub use plan::{
 };
 pub use recover::{Recovered, RecoveredSource, Recovery, recover, recover_all, recover_thoroughly};
 pub use review::Review;
+pub(crate) use stage::promotable;
 
 /// How the stage's name begins where it has to be inside the source (the sandbox root is on another
 /// filesystem). It is never part of a change set.

@@ -16,6 +16,7 @@ use super::transaction::Transaction;
 use crate::root::{Root, RootError};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::tree::{Dir, Tree};
+use crate::undo::give_back::give_back;
 
 /// What a recovery did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -181,7 +182,8 @@ pub(crate) fn repair(
     };
     if let Some(committed) = Committed::read(&dir).map_err(cannot)? {
         with_sandbox(root, &journal, held, |sandbox| {
-            settle(sandbox, &journal.settle, Since::Crash)
+            settle(sandbox, &journal.settle, Since::Crash)?;
+            give_back(area, sandbox, &journal).map(drop)
         })?;
         finish(area, source, &pending, &committed)?;
         let outcome = Recovery::Finished;

@@ -7,15 +7,15 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use sandbox_model::{BackendKind, Fingerprint, RelPath};
+use sandbox_model::{EntryKind, Fingerprint, RelPath};
 
 use super::error::PromoteError;
 use super::fault;
 use super::ground::is_untouched;
 use super::journal::{Absorbed, Journal, Settle};
 use super::plan::{Afterwards, Plan};
+use crate::alike::same_metadata;
 use crate::backend::backend;
-use crate::backend::manifest::{Entry, Manifest};
 use crate::base;
 use crate::sandbox::Sandbox;
 use crate::side::Side;
@@ -80,6 +80,11 @@ pub(crate) fn settle(sandbox: &Sandbox, settle: &Settle, since: Since) -> Result
         .absorb(&sandbox.meta, &sandbox.dir, &absorbed)
         .map_err(cannot)?;
     fault::at("absorbed").map_err(cannot)?;
+    if !settle.rebase.is_empty() {
+        backend
+            .rebase(&sandbox.meta, &sandbox.dir, &settle.rebase)
+            .map_err(cannot)?;
+    }
     let mut entries = absorbed;
     entries.extend_from_slice(&settle.rebase);
     look_again(sandbox, &entries, &taken).map_err(cannot)?;
@@ -127,7 +132,10 @@ fn still_as_promoted(
         let moved_along = taken
             .iter()
             .any(|above| path != above && path.starts_with(above));
-        if moved_along || is_same(now.as_ref(), promoted.workspace.as_ref()) {
+        // What left the directory meanwhile moved its time; only its attributes are at stake.
+        let attributes = promoted.take_attributes
+            && matches!((&now, &promoted.workspace), (Some(now), Some(then)) if same_metadata(now, then));
+        if moved_along || attributes || is_same(now.as_ref(), promoted.workspace.as_ref()) {
             let list = if promoted.take_source && !moved_along {
                 &mut taken
             } else {
@@ -159,8 +167,8 @@ pub(crate) fn look_again(
     base::record_anew(sandbox, &[entries, trees].concat())
 }
 
-/// A transaction that was put back moved inodes there and back, which shows in their change times.
-/// That is no change of the source: bases that fit but for it are taken anew.
+/// A transaction moves inodes there and back, which shows in their change times; where it has to copy,
+/// in the inodes. That is no change of the source: bases that fit but for it are taken anew.
 pub(crate) fn excuse_renames(sandbox: &Sandbox, journal: &Journal) -> Result<(), PromoteError> {
     let view = View::open(sandbox)?;
     let cannot = |source| PromoteError::Io {
@@ -170,34 +178,43 @@ pub(crate) fn excuse_renames(sandbox: &Sandbox, journal: &Journal) -> Result<(),
     };
     let mut excused = Vec::new();
     for path in journal.paths() {
-        let base = view
-            .base
-            .get(&path)
-            .and_then(|base| (!base.uncertain).then_some(base.entry)?);
-        let now = view.source.stat(&path).map_err(cannot)?;
-        if let (Some(base), Some(now)) = (base, now)
-            && is_untouched(&base, &now)
-        {
-            excused.push((path, now));
+        if is_as_based(&view, &path).map_err(cannot)? {
+            excused.push(path);
         }
     }
-    if sandbox.meta.backend == BackendKind::Copy {
-        excuse_in_manifest(sandbox, &excused).map_err(cannot)?;
+    if excused.is_empty() {
+        return Ok(());
     }
-    let excused: Vec<_> = excused.into_iter().map(|(path, _)| path).collect();
-    look_again(sandbox, &excused, &[]).map_err(cannot)
+    drop(view);
+    let excuse = || -> io::Result<()> {
+        backend(sandbox.meta.backend).rebase(&sandbox.meta, &sandbox.dir, &excused)?;
+        look_again(sandbox, &excused, &[])
+    };
+    excuse().map_err(cannot)
 }
 
-/// The same in the manifest, which is where a copy has its bases.
-fn excuse_in_manifest(sandbox: &Sandbox, excused: &[(RelPath, Fingerprint)]) -> io::Result<()> {
-    let mut known = Manifest::load(&sandbox.dir)?;
-    for (path, now) in excused {
-        if let Some(entry) = known.get(path).cloned() {
-            known.insert(Entry {
-                source: *now,
-                ..entry
-            });
-        }
+/// Has the source at `path` what the base says, in another inode perhaps?
+fn is_as_based(view: &View<'_>, path: &RelPath) -> io::Result<bool> {
+    let Some(base) = view.base.get(path).filter(|base| !base.uncertain) else {
+        return Ok(false);
+    };
+    let (Some(then), Some(now)) = (base.entry, view.source.stat(path)?) else {
+        return Ok(false);
+    };
+    if is_untouched(&then, &now) {
+        return Ok(true);
     }
-    known.save(&sandbox.dir)
+    let xattrs = base
+        .xattrs
+        .is_none_or(|then| view.source.xattrs(path).is_ok_and(|now| then == now));
+    Ok(xattrs
+        && same_metadata(&then, &now)
+        && match now.entry.kind {
+            EntryKind::Directory => true,
+            EntryKind::File => view.base.holds(path, &view.source.open(path)?)? == Some(true),
+            EntryKind::Symlink => base
+                .link
+                .is_some_and(|then| view.source.read_link(path).is_ok_and(|now| then == now)),
+            _ => false,
+        })
 }

@@ -520,7 +520,7 @@ enum Found {
 
 impl Attributes {
     /// Sets them. Extended attributes need a writable file, so its mode comes last.
-    fn set(&self, dir: &Dir, name: &[u8]) -> io::Result<()> {
+    pub(crate) fn set(&self, dir: &Dir, name: &[u8]) -> io::Result<()> {
         let now = dir.xattrs(name)?;
         if now != self.xattrs {
             dir.set_mode(name, self.mode | 0o600)?;

@@ -240,6 +240,12 @@ impl Project {
         undo::undo(&self.root, &self.source, latest, paths, &mut Silent).unwrap()
     }
 
+    /// Applies again what was taken back last.
+    pub fn redo(&self) -> Undone {
+        let latest = &Which::LatestUndo;
+        undo::undo(&self.root, &self.source, latest, &[], &mut Silent).unwrap()
+    }
+
     pub fn promote_with(
         &self,
         selection: &Selection,

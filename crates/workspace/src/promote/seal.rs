@@ -1,0 +1,72 @@
+//! What a transaction puts into the source, entry by entry, as digests.
+//!
+//! An undo has to know whether what was promoted still stands. Times and inodes do not tell: a
+//! `touch` moves the one, an editor that saves without a change the other.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use sandbox_model::{EntryKind, Fingerprint, RelPath};
+
+use super::journal::Operation;
+use super::stage::promotable;
+use crate::content;
+use crate::side::{Side, Xattrs};
+use crate::tree::{Dir, Near, Tree};
+
+/// Digests by path in the source.
+pub(crate) type Seals = BTreeMap<RelPath, String>;
+
+/// Digests everything that `operations` have waiting in `stage`.
+pub(crate) fn staged(stage: &Dir, operations: &[Operation]) -> io::Result<Seals> {
+    let stage = Tree::of(stage)?;
+    let mut near = Near::new(&stage);
+    let mut seals = Seals::new();
+    for operation in operations {
+        let Some(new) = &operation.new else { continue };
+        let slot = RelPath::root().join(&operation.slot_name());
+        let below = new
+            .below
+            .iter()
+            .map(|below| (&below.path, &below.fingerprint));
+        for (path, found) in std::iter::once((&RelPath::root(), &new.fingerprint)).chain(below) {
+            let at = slot.join_path(path);
+            let (dir, name) = near.parent(&at)?.ok_or(io::ErrorKind::NotFound)?;
+            seals.insert(operation.path.join_path(path), seal_in(dir, name, found)?);
+        }
+    }
+    Ok(seals)
+}
+
+/// Digests the contents or the target, and the extended attributes, of `found`, which stands at
+/// `path` of `tree`.
+pub(crate) fn seal(tree: &Tree, path: &RelPath, found: &Fingerprint) -> io::Result<String> {
+    if path.is_root() {
+        return Ok(sealed(String::new(), tree.xattrs(path)?));
+    }
+    let (dir, name) = tree.parent(path)?;
+    seal_in(&dir, name, found)
+}
+
+fn seal_in(dir: &Dir, name: &[u8], found: &Fingerprint) -> io::Result<String> {
+    let held = match found.entry.kind {
+        EntryKind::File => content::digest(&dir.open_found_file(name, found)?)?,
+        EntryKind::Symlink => blake3::hash(&dir.read_link(name)?).to_hex().to_string(),
+        _ => String::new(),
+    };
+    Ok(sealed(held, dir.xattrs(name)?))
+}
+
+fn sealed(mut held: String, xattrs: Xattrs) -> String {
+    let xattrs = promotable(xattrs);
+    if !xattrs.is_empty() {
+        let mut hasher = blake3::Hasher::new();
+        for part in xattrs.iter().flat_map(|(name, value)| [name, value]) {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        held.push('+');
+        held.push_str(&hasher.finalize().to_hex());
+    }
+    held
+}
