@@ -52,6 +52,8 @@ pub enum GarbageKind {
     /// A promote that was interrupted and can no longer be taken back or finished: its source is gone, or
     /// another directory stands there. Holds what the promote replaced.
     SetAside,
+    /// Pre-images for a source that no longer exists and that no sandbox is of.
+    Orphaned,
     /// A sandbox that nobody used for long.
     Stale {
         /// Which.
@@ -81,7 +83,8 @@ impl Garbage {
             GarbageKind::Discarded
             | GarbageKind::Interrupted
             | GarbageKind::Expired
-            | GarbageKind::SetAside => true,
+            | GarbageKind::SetAside
+            | GarbageKind::Orphaned => true,
             GarbageKind::Restorable { expired, .. } => *expired,
             GarbageKind::Stale { holds, .. } => *holds == Holds::Nothing,
         }
@@ -124,11 +127,20 @@ pub fn find(root: &Root, stale: Duration, retention: Duration) -> Result<Vec<Gar
         let path = root.path().join(name_of(&leftover.name));
         add(GarbageKind::Interrupted, path);
     }
-    for (area, id) in expired(root).map_err(failed)? {
-        add(GarbageKind::Expired, area.path.join(id));
+    let mut expired = Vec::new();
+    for area in Area::all(root).map_err(failed)? {
+        match is_orphaned(root, &area).map_err(failed)? {
+            true => add(GarbageKind::Orphaned, area.path),
+            false => expired.extend(expired_in(&area).map_err(failed)?),
+        }
+    }
+    for path in expired {
+        add(GarbageKind::Expired, path);
     }
     for (area, name) in set_aside(root).map_err(failed)? {
-        add(GarbageKind::SetAside, area.path.join(name));
+        if !is_orphaned(root, &area).map_err(failed)? {
+            add(GarbageKind::SetAside, area.path.join(name));
+        }
     }
     for name in root.names()? {
         if let Some((unused, holds)) = staleness(root, &name, stale) {
@@ -169,6 +181,7 @@ pub fn clean(
         GarbageKind::Interrupted => root.sweep()?,
         GarbageKind::Expired => return clean_expired(root, &garbage.path).map_err(failed),
         GarbageKind::SetAside => return clean_set_aside(root, &garbage.path).map_err(failed),
+        GarbageKind::Orphaned => return clean_orphaned(root, &garbage.path).map_err(failed),
         GarbageKind::Stale { name, .. } => {
             let still = staleness(root, name, Duration::ZERO);
             if !garbage.is_safe() || still.is_none_or(|(_, holds)| holds != Holds::Nothing) {
@@ -188,17 +201,40 @@ pub fn clean(
 
 /// Deletes the transaction at `path` if it is still expired when nobody is at work there.
 fn clean_expired(root: &Root, path: &Path) -> io::Result<bool> {
-    let is_it = |(area, id): &(Area, String)| area.path.join(id) == path;
-    let Some((area, id)) = expired(root)?.into_iter().find(is_it) else {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(false);
+    };
+    let Some(area) = Area::all(root)?.into_iter().find(|area| area.path == above) else {
         return Ok(false);
     };
     let Some(_lock) = area.lock_kept()? else {
         return Ok(false);
     };
-    if !retention::expired(&area)?.contains(&id) {
+    match name.to_str() {
+        Some(id) if expired_in(&area)?.iter().any(|found| found == path) => area.delete(id)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Deletes everything kept for a source, if it still belongs to nothing when nobody is at work
+/// there.
+fn clean_orphaned(root: &Root, path: &Path) -> io::Result<bool> {
+    let Some(area) = Area::all(root)?.into_iter().find(|area| area.path == path) else {
+        return Ok(false);
+    };
+    let Some(_lock) = area.lock_kept()? else {
+        return Ok(false);
+    };
+    if !is_orphaned(root, &area)? {
         return Ok(false);
     }
-    area.delete(&id)?;
+    for id in area.ids()?.into_iter().rev() {
+        area.delete(&id)?;
+    }
+    let name = path.file_name().unwrap_or_default();
+    let above = Dir::open(&root.path().join(".undo"))?;
+    above.remove_all(name.as_encoded_bytes())?;
     Ok(true)
 }
 
@@ -247,6 +283,31 @@ fn clean_set_aside(root: &Root, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Does what is kept in `area` belong to nothing? Its source is gone, no sandbox is of that source,
+/// which might then be about to come back, and no transaction waits to be finished.
+fn is_orphaned(root: &Root, area: &Area) -> io::Result<bool> {
+    let Some(source) = area.source()? else {
+        return Ok(false);
+    };
+    let gone = match std::fs::symlink_metadata(&source) {
+        Err(error) => matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ),
+        Ok(_) => false,
+    };
+    if !gone || area.pending()?.is_some() {
+        return Ok(false);
+    }
+    let names = root.names().map_err(io::Error::other)?;
+    let is_its = |name: &SandboxName| match root.sandbox(name.as_str()) {
+        Ok(sandbox) => sandbox.source() == source,
+        // Of a sandbox that cannot be read one does not know.
+        Err(_) => true,
+    };
+    Ok(!names.iter().any(is_its))
+}
+
 /// For how long the sandbox was unused, if that is longer than `limit`, and what it holds.
 fn staleness(root: &Root, name: &SandboxName, limit: Duration) -> Option<(Duration, Holds)> {
     let sandbox = root.sandbox(name.as_str()).ok()?;
@@ -269,26 +330,10 @@ fn staleness(root: &Root, name: &SandboxName, limit: Duration) -> Option<(Durati
     Some((unused, holds))
 }
 
-/// Transactions that are kept for longer than they should be.
-fn expired(root: &Root) -> io::Result<Vec<(Area, String)>> {
-    let path = root.path().join(".undo");
-    let undo = match Dir::open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        undo => undo?,
-    };
-    let mut found = Vec::new();
-    for entry in undo.entries()? {
-        let open = || -> io::Result<Area> {
-            Ok(Area {
-                dir: undo.open_dir(&entry.name)?,
-                path: path.join(name_of(&entry.name)),
-            })
-        };
-        for id in retention::expired(&open()?)? {
-            found.push((open()?, id));
-        }
-    }
-    Ok(found)
+/// What is kept in `area` for longer than it should be.
+fn expired_in(area: &Area) -> io::Result<Vec<PathBuf>> {
+    let ids = retention::expired(area)?;
+    Ok(ids.into_iter().map(|id| area.path.join(id)).collect())
 }
 
 fn name_of(name: &[u8]) -> &std::ffi::OsStr {
@@ -338,6 +383,35 @@ mod tests {
             find(&root, Duration::from_secs(3600), Duration::MAX).unwrap(),
             []
         );
+    }
+
+    #[test]
+    fn what_is_kept_for_a_gone_source_is_cleaned() {
+        let (dir, root) = root();
+        let gone = dir.path().join("gone");
+        for source in [&gone, &dir.path().join("project")] {
+            let area = Area::make(&root, source).unwrap();
+            fs::create_dir_all(area.path.join("20260101-000000-000000000/stage")).unwrap();
+        }
+        let area = Area::path(&root, &gone);
+        let orphaned = |garbage: &Garbage| garbage.kind == GarbageKind::Orphaned;
+        let long = Duration::from_secs(3600);
+        let found = find(&root, long, Duration::MAX).unwrap();
+        let found: Vec<_> = found.into_iter().filter(orphaned).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].path, area);
+        fs::create_dir(&gone).unwrap();
+        assert!(
+            !clean(&root, &found[0], &mut Silent).unwrap(),
+            "it came back"
+        );
+        fs::remove_dir(&gone).unwrap();
+        fs::write(area.join("pending"), "{").unwrap();
+        assert!(clean(&root, &found[0], &mut Silent).is_err(), "unfinished");
+        fs::remove_file(area.join("pending")).unwrap();
+        assert!(clean(&root, &found[0], &mut Silent).unwrap());
+        assert!(!area.exists());
+        assert!(!find(&root, long, Duration::MAX).unwrap().iter().any(orphaned));
     }
 
     #[test]

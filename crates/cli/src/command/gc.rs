@@ -5,6 +5,7 @@ use std::time::Duration;
 use sandbox_isolation::limits;
 use sandbox_model::ByteSize;
 use sandbox_workspace::garbage::{self, Garbage, GarbageKind, Holds};
+use sandbox_workspace::{Root, undo};
 use serde::Serialize;
 
 use crate::command::create::shown;
@@ -20,10 +21,12 @@ use crate::table::Table;
 
 /// Clean up what nobody needs any more
 ///
-/// Remains of interrupted creates and discards and of killed runs, pre-images of promotes older than
-/// the retention limit, interrupted promotes whose source is gone, sandboxes discarded longer ago than
-/// they can be restored, and, when asked with --stale, sandboxes that are stale and hold no changes.
-/// Unpromoted work in a sandbox that was not discarded is never deleted.
+/// Remains of interrupted creates and discards and of killed runs; what is kept to undo promotes beyond
+/// the last 20 of each source and 30 days, or for a source that no longer exists and has no sandbox;
+/// interrupted promotes whose source is gone; sandboxes discarded longer ago than they can be restored;
+/// and, when asked with --stale, sandboxes that are stale and hold no changes. Unpromoted work in a
+/// sandbox that was not discarded is never deleted. What is still kept for undo is shown, source by
+/// source.
 ///
 /// Examples:
 ///   sandbox gc --dry-run
@@ -84,11 +87,33 @@ pub(crate) fn gc(args: &Args) -> Result<Ending, Problem> {
         });
     }
     findings.extend(sweep_groups(args.dry_run));
+    let kept = kept_for_undo(&root, &findings)?;
     match args.json {
-        true => output::print_json(&findings)?,
-        false => print(&findings, args.dry_run)?,
+        true => {
+            findings.extend(kept);
+            output::print_json(&findings)?;
+        }
+        false => print(findings, kept, args.dry_run)?,
     }
     Ok(Ending::DONE)
+}
+
+/// What is kept to undo promotes and is not among `findings`.
+fn kept_for_undo(root: &Root, findings: &[Finding]) -> Result<Vec<Finding>, Problem> {
+    let shown_already = |path: &str| findings.iter().any(|finding| finding.path == path);
+    let kept = undo::usage(root)?.into_iter().map(|used| Finding {
+        what: format!(
+            "kept to undo {} to {} (at most {}, for {} days)",
+            counted(used.promotes, "promote", "promotes"),
+            used.source.as_deref().map_or_else(|| "?".to_owned(), shown),
+            undo::KEEP_COUNT,
+            undo::KEEP_DAYS
+        ),
+        path: shown(&used.path),
+        size: used.size,
+        deleted: false,
+    });
+    Ok(kept.filter(|kept| !shown_already(&kept.path)).collect())
 }
 
 /// Removes the empty control groups of runs that were killed.
@@ -109,8 +134,9 @@ fn what(garbage: &Garbage) -> String {
             format!("sandbox '{name}', discarded {days} ago")
         }
         GarbageKind::Interrupted => "left by an interrupted create".to_owned(),
-        GarbageKind::Expired => "pre-images of an old promote".to_owned(),
+        GarbageKind::Expired => "kept to undo an old promote".to_owned(),
         GarbageKind::SetAside => "interrupted promote, its source is gone".to_owned(),
+        GarbageKind::Orphaned => "kept to undo promotes to a source that is gone".to_owned(),
         GarbageKind::Stale { unused, holds, .. } => {
             let days = unused.as_secs() / 86_400;
             let holds = match holds {
@@ -123,13 +149,15 @@ fn what(garbage: &Garbage) -> String {
     }
 }
 
-fn print(findings: &[Finding], dry_run: bool) -> Result<(), Problem> {
-    if findings.is_empty() {
+fn print(findings: Vec<Finding>, kept: Vec<Finding>, dry_run: bool) -> Result<(), Problem> {
+    let clean = findings.is_empty();
+    if clean && kept.is_empty() {
         narration::say(format_args!("Nothing to clean."));
         return Ok(());
     }
+    let findings: Vec<Finding> = findings.into_iter().chain(kept).collect();
     let mut table = Table::new(&["WHAT", "SIZE", "ACTION", "PATH"]);
-    for finding in findings {
+    for finding in &findings {
         let action = match (finding.deleted, dry_run) {
             (true, true) => "would delete",
             (true, false) => "deleted",
@@ -143,6 +171,10 @@ fn print(findings: &[Finding], dry_run: bool) -> Result<(), Problem> {
         ]);
     }
     output::print_table(&table)?;
+    if clean {
+        narration::say(format_args!("Nothing to clean."));
+        return Ok(());
+    }
     let freed = findings
         .iter()
         .filter(|finding| finding.deleted)
