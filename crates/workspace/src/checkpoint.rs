@@ -1,8 +1,9 @@
 //! Fork, snapshot and rollback.
 //!
-//! All three copy what the workspace changed, with the record of what it started from. A rollback
-//! prepares everything beside, announces itself by one rename, and then moves part by part; whoever
-//! comes after a crash finds the announcement and finishes. Before it, nothing has changed.
+//! All three copy what the workspace changed, with the record of what it started from, and the home
+//! layer. A rollback prepares everything beside, announces itself by one rename, and then moves
+//! part by part; whoever comes after a crash finds the announcement and finishes. Before it,
+//! nothing has changed.
 
 mod label;
 mod rollback;
@@ -10,12 +11,12 @@ mod rollback;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sandbox_model::{Class, Failure, SandboxName};
+use sandbox_model::{Class, Failure, RelPath, SandboxName};
 use thiserror::Error;
 
 pub use label::{Label, LabelError};
-pub use rollback::rollback;
 pub(crate) use rollback::{ANNOUNCED, finish as finish_rollback};
+pub use rollback::{RolledBack, reset_home, rollback, rollback_home};
 
 use crate::backend::{BackendError, backend};
 use crate::discard::delete;
@@ -30,8 +31,10 @@ use crate::tree::{Dir, Replace, Tree};
 const SNAPSHOTS: &str = "snapshots";
 /// The record of bases, part of every copy.
 const BASES: &str = "bases";
-/// The home layer, part of a fork.
+/// The home layer, part of every copy. Snapshots of versions before that have none.
 const HOME: &str = "home";
+/// The scratch of the home's overlays, which starts empty.
+const HOME_SCRATCH: &str = "work";
 /// When a checkpoint was made, in its directory.
 const CREATED: &str = "created";
 
@@ -44,6 +47,8 @@ pub struct Snapshot {
     pub created: jiff::Timestamp,
     /// Disk space it uses, in bytes.
     pub size: u64,
+    /// Does it hold the home? Those of earlier versions do not.
+    pub home: bool,
 }
 
 /// Why a copy of a workspace could not be made or brought back. The sandbox is as it was.
@@ -82,6 +87,14 @@ pub enum CheckpointError {
         /// What was probably meant.
         nearest: Option<String>,
     },
+    /// The snapshot was made when snapshots did not hold the home.
+    #[error("snapshot '{label}' of sandbox '{name}' does not hold its home")]
+    NoHome {
+        /// Whose.
+        name: SandboxName,
+        /// Which.
+        label: Label,
+    },
     /// A file operation failed.
     #[error("cannot {operation} {path}")]
     Io {
@@ -101,7 +114,9 @@ impl Failure for CheckpointError {
             CheckpointError::Sandbox(error) => error.class(),
             CheckpointError::Root(error) => error.class(),
             CheckpointError::Copy { source, .. } => source.class(),
-            CheckpointError::Exists { .. } | CheckpointError::NotFound { .. } => Class::General,
+            CheckpointError::Exists { .. }
+            | CheckpointError::NotFound { .. }
+            | CheckpointError::NoHome { .. } => Class::General,
             CheckpointError::Io { source, .. } => Class::of_io(source),
         }
     }
@@ -118,6 +133,9 @@ impl Failure for CheckpointError {
             } => Some(format!("did you mean '{nearest}'?")),
             CheckpointError::NotFound { name, .. } => Some(format!(
                 "`sandbox snapshot {name} --list` shows what there is"
+            )),
+            CheckpointError::NoHome { name, .. } => Some(format!(
+                "it was made by an earlier version; `sandbox rollback {name} --home` empties the home"
             )),
             CheckpointError::Io { .. } => None,
         }
@@ -153,7 +171,7 @@ fn copy(
     let made = sandbox.root.build(Some(new), Start::Empty, |name, dir| {
         backend(sandbox.meta.backend).share_base(&sandbox.dir, dir)?;
         copy_parts(sandbox, &sandbox.dir, dir, progress)?;
-        copy_directory(&sandbox.dir, dir, HOME, progress)?;
+        copy_home(&sandbox.dir, dir, progress)?;
         let mut meta = sandbox.meta.clone();
         meta.name = name.clone();
         meta.created = jiff::Timestamp::now();
@@ -163,7 +181,8 @@ fn copy(
     Ok(made?)
 }
 
-/// Keeps a copy of the workspace's changes under `label`, or under the next free number.
+/// Keeps a copy of the workspace's changes and of the home layer under `label`, or under the next
+/// free number.
 pub fn snapshot(
     sandbox: &Sandbox,
     label: Option<&Label>,
@@ -191,12 +210,12 @@ pub fn snapshot(
     let path = sandbox.dir.join(SNAPSHOTS).join(&hidden);
     let made = (|| {
         let new = shelf.make_dir(hidden.as_bytes()).map_err(&failed)?;
-        copy_parts(sandbox, &sandbox.dir, &path, progress).map_err(|source| {
-            CheckpointError::Copy {
+        copy_parts(sandbox, &sandbox.dir, &path, progress)
+            .and_then(|()| copy_home(&sandbox.dir, &path, progress))
+            .map_err(|source| CheckpointError::Copy {
                 name: sandbox.name().clone(),
                 source,
-            }
-        })?;
+            })?;
         let now = format!("{}\n", jiff::Timestamp::now());
         replace_file(&new, CREATED, now.as_bytes()).map_err(&failed)?;
         shelf
@@ -233,6 +252,7 @@ pub fn snapshots(sandbox: &Sandbox) -> Result<Vec<Snapshot>, CheckpointError> {
             label,
             created,
             size,
+            home: has_home(&path).map_err(&failed)?,
         });
     }
     found.sort_by_key(|snapshot| snapshot.created);
@@ -299,14 +319,27 @@ fn copy_parts(
     progress: &mut dyn Progress,
 ) -> Result<(), BackendError> {
     backend(sandbox.meta.backend).duplicate(&sandbox.meta, from, to, progress)?;
-    copy_directory(from, to, BASES, progress)
+    copy_directory(from, to, BASES, &[], progress)
 }
 
-/// Copies the directory `name`; an empty one is made where there is none.
+/// Copies the home layer, but for the scratch of its overlays. It was written inside: nothing in it
+/// is followed.
+fn copy_home(from: &Path, to: &Path, progress: &mut dyn Progress) -> Result<(), BackendError> {
+    let scratch = RelPath::root().join(HOME_SCRATCH.as_bytes());
+    copy_directory(from, to, HOME, &[scratch], progress)
+}
+
+/// Does the checkpoint in `path` hold the home?
+fn has_home(path: &Path) -> io::Result<bool> {
+    Ok(Dir::open(path)?.stat(HOME.as_bytes())?.is_some())
+}
+
+/// Copies the directory `name` without `skip`; an empty one is made where there is none.
 fn copy_directory(
     from: &Path,
     to: &Path,
     name: &str,
+    skip: &[RelPath],
     progress: &mut dyn Progress,
 ) -> Result<(), BackendError> {
     let made = Dir::open(to).and_then(|dir| dir.make_dir(name.as_bytes()));
@@ -316,7 +349,7 @@ fn copy_directory(
         original => original.map_err(BackendError::io("read", from))?,
     };
     let copy = Tree::open(&to.join(name)).map_err(BackendError::io("write to", to))?;
-    let copied: Result<_, TransferError> = transfer::copy_tree(&original, &copy, &[], progress);
+    let copied: Result<_, TransferError> = transfer::copy_tree(&original, &copy, skip, progress);
     copied?;
     Ok(())
 }

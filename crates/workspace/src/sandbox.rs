@@ -260,10 +260,57 @@ impl Sandbox {
         backend(self.meta.backend).notes(&self.meta)
     }
 
+    /// What was written to the home inside.
+    pub fn home_use(&self) -> io::Result<HomeUse> {
+        home_use(&self.home_dir())
+    }
+
     /// Disk space used by the sandbox's own files, in bytes.
     pub fn disk_use(&self) -> io::Result<u64> {
         disk_use(&self.dir)
     }
+}
+
+/// What is in a home layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct HomeUse {
+    /// Disk space, in bytes.
+    pub size: u64,
+    /// Files, links and the like; directories are not counted, nor are the marks that hide
+    /// something.
+    pub files: u64,
+}
+
+/// Looks through the home layer at `path`, but for the scratch of its overlays. Nothing in it is
+/// followed.
+fn home_use(path: &Path) -> io::Result<HomeUse> {
+    let mut used = HomeUse::default();
+    let tree = match Tree::open(path) {
+        // Nothing ran in the sandbox yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(used),
+        tree => tree?,
+    };
+    let mut pending: Vec<RelPath> = ["root", "upper"]
+        .map(|part| RelPath::root().join(part.as_bytes()))
+        .into();
+    while let Some(path) = pending.pop() {
+        let dir = match tree.dir(&path) {
+            Err(error) if crate::layer::vanished(&error) => continue,
+            dir => dir?,
+        };
+        for entry in dir.entries()? {
+            let Some((kind, blocks)) = blocks(&dir, &entry.name)? else {
+                continue;
+            };
+            used.size += blocks * 512;
+            match kind {
+                EntryKind::Directory => pending.push(path.join(&entry.name)),
+                EntryKind::CharDevice => {}
+                _ => used.files += 1,
+            }
+        }
+    }
+    Ok(used)
 }
 
 /// Disk space below `path`, by blocks. A frozen snapshot shares its blocks with the source and is

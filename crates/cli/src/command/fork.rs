@@ -17,9 +17,9 @@ use crate::surroundings;
 
 /// Make a sandbox of a sandbox
 ///
-/// The new one has the same source and settings and its own copy of the changes; running processes are
-/// not copied. With `-n` several are made, named NEW-1, NEW-2 and so on. The names are printed on
-/// stdout.
+/// The new one has the same source and settings and its own copy of the changes and of the home
+/// inside; running processes are not copied. With `-n` several are made, named NEW-1, NEW-2 and so on.
+/// The names are printed on stdout.
 ///
 /// Examples:
 ///   sandbox fork risky riskier

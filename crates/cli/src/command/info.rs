@@ -6,8 +6,9 @@ use sandbox_isolation::limits::{self, Held};
 use sandbox_isolation::network::Refused;
 use sandbox_isolation::runs::Process;
 use sandbox_model::{BackendKind, ByteSize, Network, SandboxName, Settings};
-use sandbox_workspace::Sandbox;
 use sandbox_workspace::drift::{Drift, drift};
+use sandbox_workspace::sandbox::HomeUse;
+use sandbox_workspace::{Sandbox, undo};
 use serde::Serialize;
 
 use crate::ages;
@@ -23,8 +24,9 @@ use crate::surroundings;
 
 /// Show everything about a sandbox
 ///
-/// Source, backend, age, disk use, changes, what changed in the source since it was created, processes,
-/// network and refused connections, limits and whether each is enforced here, environment.
+/// Source, backend, age, disk use, changes, what was written to the home inside, what is kept to undo
+/// promotes to its source, what changed in the source since it was created, processes, network and
+/// refused connections, limits and whether each is enforced here, environment.
 ///
 /// Examples:
 ///   sandbox info risky
@@ -56,6 +58,8 @@ struct Info {
     directory: String,
     size: Option<u64>,
     changes: Option<usize>,
+    home: Option<HomeUse>,
+    undo: Option<Undo>,
     drift: Option<Drift>,
     processes: Vec<Process>,
     settings: Settings,
@@ -63,6 +67,15 @@ struct Info {
     refused: Vec<Refused>,
     environment: Vec<String>,
     notes: Vec<String>,
+}
+
+/// What is kept to undo promotes to the source, and for how long.
+#[derive(Serialize)]
+struct Undo {
+    promotes: usize,
+    size: u64,
+    keep_promotes: usize,
+    keep_days: i64,
 }
 
 pub(crate) fn info(args: &Args) -> Result<Ending, Problem> {
@@ -92,6 +105,8 @@ fn look(sandbox: &Sandbox) -> Result<Info, Problem> {
         directory: shown(&sandbox.dir),
         size: sandbox.disk_use().ok(),
         changes: count_changes(sandbox),
+        home: sandbox.home_use().ok(),
+        undo: undo_use(sandbox),
         drift: drift(sandbox).ok(),
         limits: limits::holding(&settings.limits),
         refused: refusals::read(sandbox),
@@ -104,6 +119,16 @@ fn look(sandbox: &Sandbox) -> Result<Info, Problem> {
             .collect(),
         processes,
         settings,
+    })
+}
+
+fn undo_use(sandbox: &Sandbox) -> Option<Undo> {
+    let used = undo::usage_of(&sandbox.root, sandbox.source()).ok()?;
+    Some(Undo {
+        promotes: used.as_ref().map_or(0, |used| used.promotes),
+        size: used.as_ref().map_or(0, |used| used.size),
+        keep_promotes: undo::KEEP_COUNT,
+        keep_days: undo::KEEP_DAYS,
     })
 }
 
@@ -146,6 +171,11 @@ fn fields(info: &Info) -> Vec<(&'static str, Vec<String>)> {
             "Changes",
             vec![info.changes.map_or_else(unknown, |count| count.to_string())],
         ),
+        ("Home", vec![info.home.map_or_else(unknown, home_line)]),
+        (
+            "Undo",
+            vec![info.undo.as_ref().map_or_else(unknown, undo_line)],
+        ),
         (
             "Drift",
             vec![info.drift.as_ref().map_or_else(unknown, drift_line)],
@@ -158,6 +188,22 @@ fn fields(info: &Info) -> Vec<(&'static str, Vec<String>)> {
         ("Environment", environment_lines(info)),
         ("Notes", info.notes.clone()),
     ]
+}
+
+fn home_line(home: HomeUse) -> String {
+    let files = usize::try_from(home.files).unwrap_or(usize::MAX);
+    let files = counted(files, "file", "files");
+    format!("{files} written inside, {}", ByteSize(home.size))
+}
+
+fn undo_line(undo: &Undo) -> String {
+    format!(
+        "{} of the source kept, {}; at most {}, for {} days",
+        counted(undo.promotes, "promote", "promotes"),
+        ByteSize(undo.size),
+        undo.keep_promotes,
+        undo.keep_days
+    )
 }
 
 fn drift_line(drift: &Drift) -> String {

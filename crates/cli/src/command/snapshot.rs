@@ -18,8 +18,8 @@ use crate::table::Table;
 
 /// Save a checkpoint inside a sandbox, or list them
 ///
-/// The label is printed on stdout; without one a number is taken. Nothing may run in the sandbox
-/// meanwhile.
+/// A checkpoint holds the changes and the home inside. The label is printed on stdout; without one a
+/// number is taken. Nothing may run in the sandbox meanwhile.
 ///
 /// Examples:
 ///   sandbox snapshot risky
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "label")]
     delete: bool,
 
-    /// Print JSON: {"label"}, or with --list [{"label", "created", "size"}]
+    /// Print JSON: {"label"}, or with --list [{"label", "created", "size", "home"}]
     #[arg(long)]
     json: bool,
 }
@@ -62,6 +62,7 @@ struct Listed<'s> {
     label: &'s str,
     created: Timestamp,
     size: u64,
+    home: bool,
 }
 
 pub(crate) fn snapshot(args: &Args) -> Result<Ending, Problem> {
@@ -120,6 +121,7 @@ fn list(sandbox: &Sandbox, json: bool) -> Result<Ending, Problem> {
                 label: snapshot.label.as_str(),
                 created: snapshot.created,
                 size: snapshot.size,
+                home: snapshot.home,
             })
             .collect();
         output::print_json(&listed)?;
@@ -132,13 +134,18 @@ fn list(sandbox: &Sandbox, json: bool) -> Result<Ending, Problem> {
         ));
         return Ok(Ending::DONE);
     }
-    let mut table = Table::new(&["LABEL", "CREATED", "SIZE"]);
+    let mut table = Table::new(&["LABEL", "CREATED", "SIZE", "HOLDS"]);
     let now = Timestamp::now();
     for snapshot in &snapshots {
         table.row(vec![
             snapshot.label.as_str().to_owned(),
             ages::ago(snapshot.created, now),
             ByteSize(snapshot.size).to_string(),
+            match snapshot.home {
+                true => "changes and home",
+                false => "changes",
+            }
+            .to_owned(),
         ]);
     }
     output::print_table(&table)?;

@@ -149,3 +149,67 @@ fn nothing_is_copied_while_something_runs() {
         assert_eq!(error.class(), Class::Busy, "{error}");
     }
 }
+
+fn write_home(sandbox: &Sandbox, text: &str) {
+    let layer = sandbox.home_dir();
+    for part in ["root", "upper/.cache", "work/work"] {
+        fs::create_dir_all(layer.join(part)).unwrap();
+    }
+    fs::write(layer.join("root/.profile"), text).unwrap();
+    fs::write(layer.join("upper/.cache/kept"), text).unwrap();
+}
+
+fn read_home(sandbox: &Sandbox) -> Option<String> {
+    let read = |name: &str| fs::read_to_string(sandbox.home_dir().join(name)).ok();
+    let (root, upper) = (read("root/.profile"), read("upper/.cache/kept"));
+    assert_eq!(root, upper);
+    root
+}
+
+#[test]
+fn a_rollback_brings_the_home_back() {
+    for kind in KINDS {
+        let (_dir, sandbox) = sandbox(kind);
+        snapshot(&sandbox, Some(&label("empty")), &mut Silent).unwrap();
+        write(&sandbox, "one");
+        write_home(&sandbox, "one");
+        snapshot(&sandbox, Some(&label("one")), &mut Silent).unwrap();
+        assert!(!sandbox.dir.join("snapshots/one/home/work").exists());
+        write(&sandbox, "two");
+        write_home(&sandbox, "two");
+        let rolled = rollback(&sandbox, &label("one"), &mut Silent).unwrap();
+        assert_eq!(rolled, RolledBack::Everything);
+        assert_eq!(read_home(&sandbox).unwrap(), "one");
+        write(&sandbox, "three");
+        rollback_home(&sandbox, &label("empty"), &mut Silent).unwrap();
+        assert_eq!(
+            (read_home(&sandbox), read(&sandbox)),
+            (None, "three".to_owned())
+        );
+        rollback_home(&sandbox, &label("one"), &mut Silent).unwrap();
+        reset_home(&sandbox).unwrap();
+        assert_eq!(
+            (read_home(&sandbox), read(&sandbox)),
+            (None, "three".to_owned())
+        );
+    }
+}
+
+#[test]
+fn a_snapshot_without_a_home_leaves_the_home() {
+    let (_dir, sandbox) = sandbox(BackendKind::Overlay);
+    write(&sandbox, "one");
+    snapshot(&sandbox, Some(&label("old")), &mut Silent).unwrap();
+    fs::remove_dir_all(sandbox.dir.join("snapshots/old/home")).unwrap();
+    assert!(!snapshots(&sandbox).unwrap()[0].home);
+    write(&sandbox, "two");
+    write_home(&sandbox, "two");
+    let rolled = rollback(&sandbox, &label("old"), &mut Silent).unwrap();
+    assert_eq!(rolled, RolledBack::WorkspaceOnly);
+    assert_eq!(
+        (read_home(&sandbox).unwrap(), read(&sandbox)),
+        ("two".into(), "one".into())
+    );
+    let error = rollback_home(&sandbox, &label("old"), &mut Silent).unwrap_err();
+    assert!(matches!(error, CheckpointError::NoHome { .. }), "{error}");
+}
