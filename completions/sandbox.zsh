@@ -211,10 +211,9 @@ _arguments "${_arguments_options[@]}" : \
 '-y[Do not ask]' \
 '--yes[Do not ask]' \
 '(-i --interactive --backup --resolve --ours --theirs --merge)--undo[Take the last promote of this source back]' \
-'--allow-git-control[Apply what steers git (.git/config, .git/hooks) and new, deleted or broken repositories, too]' \
 '(-i --interactive --backup --resolve --ours --theirs --merge)--redo[Apply again what the last --undo took back]' \
 '--force[With --undo or --redo\: leave paths that changed since as they are, and do the others]' \
-'--allow-git-control[Apply git'\''s control files (.git/config, .git/hooks) too]' \
+'--allow-git-control[Apply what steers git (.git/config, .git/hooks) and new, deleted or broken repositories, too]' \
 '(--theirs --merge)--ours[Resolve all other conflicts with the sandbox'\''s version]' \
 '(--merge)--theirs[Resolve all other conflicts with the source'\''s version]' \
 '--merge[Resolve all other conflicts by merging; what overlaps stays a conflict]' \

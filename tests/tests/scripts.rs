@@ -1,4 +1,5 @@
 //! The scripts behind `make`: they stop when something fails, and blame nobody else for it.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -577,6 +577,10 @@ impl Ready {
 /// its files may just have been removed.
 const RECOUNT: (Duration, u32) = (Duration::from_millis(10), 20);
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the count is in shared memory, which has no event to wait for"
+)]
 fn stays_full(tally: &Tally) -> bool {
     let (pause, times) = RECOUNT;
     (0..times).all(|_| {

@@ -411,7 +411,12 @@ mod tests {
         fs::remove_file(area.join("pending")).unwrap();
         assert!(clean(&root, &found[0], &mut Silent).unwrap());
         assert!(!area.exists());
-        assert!(!find(&root, long, Duration::MAX).unwrap().iter().any(orphaned));
+        assert!(
+            !find(&root, long, Duration::MAX)
+                .unwrap()
+                .iter()
+                .any(orphaned)
+        );
     }
 
     #[test]

@@ -246,7 +246,7 @@ fn an_undo_stopped_between_any_two_steps_is_put_back() {
 }
 
 fn set_asides(project: &Project) -> Vec<garbage::Garbage> {
-    let mut found = garbage::find(&project.root, Duration::from_secs(3600)).unwrap();
+    let mut found = garbage::find(&project.root, Duration::from_secs(3600), Duration::MAX).unwrap();
     found.retain(|garbage| garbage.kind == GarbageKind::SetAside);
     found
 }

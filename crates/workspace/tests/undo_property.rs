@@ -122,7 +122,7 @@ impl Model {
             true => candidates
                 .filter(|(_, p)| !p.undone)
                 .map(|(i, _)| i)
-                .last()?,
+                .next_back()?,
             false => {
                 candidates
                     .filter(|(_, p)| p.undone)

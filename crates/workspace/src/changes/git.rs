@@ -332,12 +332,12 @@ fn is_born(side: &dyn Side, dir: &RelPath) -> io::Result<bool> {
 fn hooks_path(source: &dyn Side) -> Option<RelPath> {
     let config = path(&[b".git", b"config"]);
     let text = read(source, &config, 1 << 20).ok()??;
-    let values = text.split(|byte| *byte == b'\n').filter_map(|line| {
+    let mut values = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let (key, value) = line.split_at(line.iter().position(|byte| *byte == b'=')?);
         let is_it = key.trim_ascii().eq_ignore_ascii_case(b"hookspath");
         is_it.then(|| value[1..].trim_ascii())
     });
-    let value = values.last()?;
+    let value = values.next_back()?;
     let quoted = value.strip_prefix(b"\"");
     let value = quoted
         .and_then(|rest| rest.strip_suffix(b"\""))

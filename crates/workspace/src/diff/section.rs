@@ -232,7 +232,7 @@ impl Section<'_> {
     }
 
     fn contents_differ(&self) -> bool {
-        fn bytes<'v>(version: Option<&'v Version>) -> Option<&'v [u8]> {
+        fn bytes(version: Option<&Version>) -> Option<&[u8]> {
             version.map_or(Some(&[]), |version| version.body.bytes())
         }
         let one_side = self.before.is_none() != self.after.is_none();

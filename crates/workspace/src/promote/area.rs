@@ -135,35 +135,6 @@ impl Area {
         }
     }
 
-    /// Every area of `root`.
-    pub fn all(root: &Root) -> io::Result<Vec<Area>> {
-        let path = root.path().join(".undo");
-        let undo = match Dir::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            undo => undo?,
-        };
-        let mut areas = Vec::new();
-        for entry in undo.entries()? {
-            let dir = match undo.open_dir(&entry.name) {
-                // No area, or one that is being deleted.
-                Err(error) if super::ground::is_not_there(&error) => continue,
-                dir => dir?,
-            };
-            areas.push(Area {
-                dir,
-                path: path.join(OsString::from_vec(entry.name)),
-            });
-        }
-        areas.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(areas)
-    }
-
-    /// The source that it is of, where that was written down.
-    pub fn source(&self) -> io::Result<Option<PathBuf>> {
-        let source = journal::read(&self.dir, b"source")?;
-        Ok(source.map(|bytes| PathBuf::from(OsString::from_vec(bytes))))
-    }
-
     /// Locks the source, or says that it is busy.
     pub fn lock(&self, source: &Tree) -> Result<SourceLock, PromoteError> {
         let busy = || PromoteError::SourceBusy {
@@ -265,6 +236,7 @@ impl Area {
                 Err(error) => return Err(error),
             }
         }
+        areas.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(areas)
     }
 

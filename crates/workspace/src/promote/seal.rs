@@ -25,14 +25,21 @@ pub(crate) fn staged(stage: &Dir, operations: &[Operation]) -> io::Result<Seals>
     for operation in operations {
         let Some(new) = &operation.new else { continue };
         let slot = RelPath::root().join(&operation.slot_name());
+        let root = RelPath::root();
+        let entry = std::iter::once((&root, &new.fingerprint, &new.digest));
         let below = new
             .below
             .iter()
-            .map(|below| (&below.path, &below.fingerprint));
-        for (path, found) in std::iter::once((&RelPath::root(), &new.fingerprint)).chain(below) {
+            .map(|below| (&below.path, &below.fingerprint, &below.digest));
+        for (path, found, digest) in entry.chain(below) {
             let at = slot.join_path(path);
             let (dir, name) = near.parent(&at)?.ok_or(io::ErrorKind::NotFound)?;
-            seals.insert(operation.path.join_path(path), seal_in(dir, name, found)?);
+            // Staging has read the file already.
+            let seal = match digest {
+                Some(digest) => sealed(digest.clone(), dir.xattrs(name)?),
+                None => seal_in(dir, name, found)?,
+            };
+            seals.insert(operation.path.join_path(path), seal);
         }
     }
     Ok(seals)

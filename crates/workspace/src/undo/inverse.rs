@@ -257,11 +257,16 @@ fn standing(source: &Tree, path: &RelPath) -> io::Result<Option<Standing>> {
             below.push(Below {
                 path: at,
                 fingerprint,
+                digest: None,
             });
         }
     }
     below.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Some(Standing { fingerprint, below }))
+    Ok(Some(Standing {
+        fingerprint,
+        digest: None,
+        below,
+    }))
 }
 
 /// Does `found` hold what `operation` put there?
