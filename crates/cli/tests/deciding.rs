@@ -139,6 +139,7 @@ fn files_are_chosen_one_by_one() {
     terminal.wait_for("[q]uit? ");
     terminal.enter("?\r");
     terminal.wait_for("Please answer one of yes, no, diff, hunks, all, quit.");
+    terminal.wait_for("[q]uit? ");
     terminal.enter("n\r");
     terminal.wait_for("dir/b.txt");
     terminal.wait_for("[q]uit? ");

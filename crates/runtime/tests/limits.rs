@@ -403,7 +403,11 @@ for number in range(100_000):
         time.sleep(0.002)";
         let outcome = line.execute(request(Language::Python, code), || {}).await;
         let outcome = outcome.unwrap();
-        assert_eq!(outcome.ending, Ending::Crashed, "{outcome:?}");
+        assert_eq!(
+            outcome.result.cause,
+            Some(FailureCause::DiskFull),
+            "{outcome:?}"
+        );
         // Each counts for four kibibytes.
         let (_, entries) = in_workspace(state);
         assert!((4_000..10_000).contains(&entries), "{entries}");
@@ -416,7 +420,8 @@ fn executions_cannot_fill_a_full_disk_bit_by_bit() {
         let small = || with('a', |resources| resources.disk = Quantity(32 << 20));
         let mut line = local.raise(small()).await.unwrap().line;
         let code = "for i in $(seq 100); do head -c 8M /dev/zero > $i; done; sleep 1000";
-        assert_eq!(shell(&line, code).await.ending, Ending::Crashed);
+        let cause = shell(&line, code).await.result.cause;
+        assert_eq!(cause, Some(FailureCause::DiskFull));
         let (full, _) = in_workspace(state);
         for number in 0..20 {
             let more = format!("head -c 16M /dev/zero > more-{number}");

@@ -580,7 +580,10 @@ fn a_directory_swapped_for_a_symlink_meanwhile_leads_nowhere() {
                 let _ = fs::rename(&dir, &real);
                 let _ = std::os::unix::fs::symlink(outside.path(), &dir);
                 let _ = fs::remove_file(&dir);
-                let _ = fs::rename(&real, &dir);
+                // A promote that made the directory anew meanwhile would end the swapping for good.
+                if fs::rename(&real, &dir).is_err() && dir.is_dir() {
+                    let _ = fs::remove_dir_all(&real);
+                }
             }
         });
         let upper = project.sandbox.layer_dir().join("d");

@@ -71,6 +71,7 @@ EXCUSED = [
     ("create_session", RejectedPositiveData, r'"network\.allow: is given, but the network is not enabled"'),
     ("create_session", RejectedPositiveData, r'"agent_id: is needed for a persistent session"'),
     ("create_session", RejectedPositiveData, r'"source: has not exactly one of directory and files"'),
+    ("create_session", RejectedPositiveData, r'"pool: no session of the pool is like this"'),
     # Nor that a length is counted in bytes.
     ("create_session|list_sessions", RejectedPositiveData, r'"agent_id: must have 1 to 128 bytes"'),
     # Nor what is on this machine, and in which state.

@@ -181,7 +181,8 @@ fn a_command_has_what_an_execution_has_and_nothing_of_ours() {
         ls /proc/self/fd | tr '\\n' ' '; echo; grep -E '^(CapEff|NoNewPrivs|Seccomp:)' /proc/self/status; \
         ls -1 /dev/pts; cat /proc/1/environ; kill -9 1; echo > out; echo > /etc/x";
     let (shown, _) = server.terminal_with(&id, script).end();
-    let expected = "content\nHISTFILE HOME LANG MINE PATH PWD SHLVL TERM USER _ here dumb\n0 1 2 3 \n\
+    let expected = "content\nHISTFILE HOME LANG MINE NODE_PATH NPM_CONFIG_PREFIX PATH PIP_BREAK_SYSTEM_PACKAGES PWD \
+        PYTHONDONTWRITEBYTECODE PYTHONUSERBASE SHLVL TERM USER _ here dumb\n0 1 2 3 \n\
         CapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n0\nptmx\n";
     assert!(shown.starts_with(expected), "{shown}");
     for refused in ["/proc/1/environ", "kill", "/etc/x"] {
