@@ -179,6 +179,7 @@ fn hunks_are_chosen_one_by_one() {
     terminal.wait_for("(1/2) Take this hunk?");
     terminal.enter("n\r");
     terminal.wait_for("+thirty-five");
+    terminal.wait_for("(2/2) Take this hunk?");
     terminal.enter("y\r");
     terminal.wait_for("Apply 1 change to");
     terminal.enter("y\r");
