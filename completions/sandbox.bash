@@ -2843,7 +2843,7 @@ _sandbox() {
             return 0
             ;;
         sandbox__subcmd__serve)
-            opts="-h --config --bind --data --database --objects --runtime --user --node-id --advertise --log-level --drain-timeout --requests-per-second --max-connections --trusted-proxy --allowed-origin --database-max-connections --database-max-lifetime --s3-endpoint --s3-bucket --s3-region --s3-addressing --idle-timeout --max-lifetime --expire --reap-interval --retention --record-retention --hibernate-after --strict-limits --max-sessions --overcommit --pool --source-root --promote --allowed-address --check --json --help"
+            opts="-h --config --bind --data --database --objects --runtime --user --session-uids --node-id --advertise --log-level --drain-timeout --requests-per-second --max-connections --trusted-proxy --allowed-origin --database-max-connections --database-max-lifetime --s3-endpoint --s3-bucket --s3-region --s3-addressing --idle-timeout --max-lifetime --expire --reap-interval --retention --record-retention --hibernate-after --strict-limits --max-sessions --overcommit --pool --source-root --promote --allowed-address --check --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2874,6 +2874,10 @@ _sandbox() {
                     return 0
                     ;;
                 --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --session-uids)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

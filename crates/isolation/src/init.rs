@@ -20,6 +20,7 @@ use sandbox_linux::{hold, identity, message, mount, terminal, usage};
 use crate::command::{Prepared, become_it};
 use crate::control;
 use crate::launch::Status;
+use crate::limits;
 use crate::network::PROXY_PORT;
 use crate::perform::{Host, perform};
 use crate::plan::Plan;
@@ -82,6 +83,9 @@ pub fn run(task: &Task, control: &OwnedFd, door: Option<OwnedFd>) -> i32 {
 pub fn keep(task: &Task, control: OwnedFd, body: impl FnOnce() -> i32) -> i32 {
     let made = || -> Result<(), Failed> {
         arrive(task, &control)?;
+        if task.map.is_some() {
+            limits::bound_namespace();
+        }
         perform(&task.plan, task.host)?;
         let listeners = settle(task)?;
         await_launcher(&control, &mut [0; 1])?;

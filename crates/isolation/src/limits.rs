@@ -256,6 +256,21 @@ impl Bounds {
     }
 }
 
+/// Lets the caller's user namespace have a part of the inotify instances and watches that its maker's user has.
+/// The namespace must be the caller's own. Where this is refused, it has what that user has.
+pub(crate) fn bound_namespace() {
+    for (own, of_user) in [
+        ("max_inotify_instances", "max_user_instances"),
+        ("max_inotify_watches", "max_user_watches"),
+    ] {
+        let all = std::fs::read_to_string(format!("/proc/sys/fs/inotify/{of_user}"));
+        let all = all.ok().and_then(|all| all.trim().parse::<u64>().ok());
+        if let Some(all) = all {
+            let _ = std::fs::write(format!("/proc/sys/user/{own}"), (all / 4).to_string());
+        }
+    }
+}
+
 fn enforced(held: &[Limit], counted: Option<u32>) -> LimitsEnforced {
     let by_group = |controller| held.iter().any(|limit| limit.controller() == controller);
     LimitsEnforced {

@@ -18,6 +18,8 @@ pub mod message;
 pub mod mount;
 pub mod network;
 pub mod placement;
+pub mod powers;
+pub mod range_lock;
 mod seal;
 pub mod seccomp;
 pub mod signal;

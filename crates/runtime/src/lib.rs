@@ -13,6 +13,7 @@ pub mod promotion;
 mod room;
 pub mod runtime;
 pub mod spec;
+pub mod users;
 
 pub use line::{Course, Line, LineError, Terminal};
 pub use local::{Ended, Local};
@@ -21,3 +22,4 @@ pub use promotion::{Extent, Promote, Promotion, Resolve};
 pub use room::Room;
 pub use runtime::{ChangeReport, Changes, Raised, Runtime, RuntimeError, Usage};
 pub use spec::{Image, SessionSpec, Workspace};
+pub use users::{UserRange, Users};

@@ -22,10 +22,12 @@ use serde::{Deserialize, Serialize};
 use crate::promotion::Promote;
 use crate::runtime::Usage;
 use crate::spec::SessionSpec;
+use crate::users::Users;
 pub(crate) use workspaces::SANDBOXES;
 
 mod errand;
 mod origin;
+mod owners;
 mod raise;
 mod reach;
 mod watcher;
@@ -234,10 +236,16 @@ impl Nursery {
     /// Starts it, with its state in `root`, which is made where it is missing. As real root, it becomes
     /// `user`, and gives `root` to it. Must be called while the process has a single thread.
     pub fn start(root: &Path, user: Option<Ids>) -> io::Result<Nursery> {
+        Nursery::start_as(root, user.map(Users::from))
+    }
+
+    /// The same, where each session may have a user of its own. The supervisor has one then, too, and keeps the
+    /// power to act as the others.
+    pub fn start_as(root: &Path, users: Option<Users>) -> io::Result<Nursery> {
         let (ours, theirs) = message::pair()?;
         let (lifeline, its_end) = message::pair()?;
         std::fs::create_dir_all(root)?;
-        if let Some(user) = user {
+        if let Some(Users { user, .. }) = users {
             std::os::unix::fs::chown(root, Some(user.user), Some(user.group))?;
         }
         Ground::sweep(GROUND);
@@ -249,7 +257,7 @@ impl Nursery {
                     origin::forget()?;
                     // An interrupt at the server's terminal is the server's, which sees through what runs.
                     rustix::process::setsid()?;
-                    watcher::watch(root, user, &theirs, &its_end)
+                    watcher::watch(root, users, &theirs, &its_end)
                 };
                 i32::from(watch().is_err())
             })?;

@@ -31,11 +31,8 @@ pub(crate) fn take(data: &Path, user: Option<Ids>) -> Result<File, ServeError> {
     if is_open(data).map_err(unusable)? {
         return Err(ServeError::Open(data.to_owned()));
     }
-    if let Some(user) = user
-        && let Some(path) = obstacle(data, user).map_err(unusable)?
-    {
-        let user = user.user;
-        return Err(ServeError::Closed { path, user });
+    if let Some(user) = user {
+        check_passable(data, user)?;
     }
     // What is called so in a directory of somebody else's is not ours to empty.
     let mut options = File::options();
@@ -45,6 +42,21 @@ pub(crate) fn take(data: &Path, user: Option<Ids>) -> Result<File, ServeError> {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(ServeError::Taken(data.to_owned())),
         Err(TryLockError::Error(error)) => Err(unusable(error)),
+    }
+}
+
+/// Does `user` get through it? Must be called while the process has a single thread.
+pub(crate) fn check_passable(data: &Path, user: Ids) -> Result<(), ServeError> {
+    let unusable = |source| ServeError::Data {
+        path: data.to_owned(),
+        source,
+    };
+    match obstacle(data, user).map_err(unusable)? {
+        None => Ok(()),
+        Some(path) => Err(ServeError::Closed {
+            path,
+            user: user.user,
+        }),
     }
 }
 

@@ -32,6 +32,7 @@ use crate::measuring::Measures;
 use crate::rate::Rates;
 use crate::router::router;
 use crate::secrets;
+use crate::session_users;
 use crate::settings::{SHORTEST_KEY, Secret, Settings};
 use crate::state::App;
 
@@ -69,6 +70,16 @@ pub enum ServeError {
         kept: String,
         /// Who was to have it.
         asked: NodeId,
+    },
+    /// Sessions cannot have the users that they are to have.
+    #[error("sessions cannot have the users {first} to {last}: {reason}")]
+    Users {
+        /// The first of them.
+        first: u32,
+        /// The last.
+        last: u32,
+        /// Why.
+        reason: String,
     },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
@@ -144,6 +155,9 @@ impl Failure for ServeError {
                     file.display()
                 ));
             }
+            ServeError::Users { .. } => {
+                "choose others with --session-uids FIRST-LAST, or give all sessions one user with --session-uids shared"
+            }
             ServeError::Control(ControlError::Held { .. }) => {
                 "end that server, or choose another name with --node-id; one that was killed has it for 30 seconds more"
             }
@@ -183,19 +197,34 @@ pub struct Served {
 pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), ServeError> {
     check(&settings)?;
     let lock = data_directory::take(&settings.data, settings.user)?;
-    let nursery = Nursery::start(&settings.data.join("sessions"), settings.user);
+    let taken = session_users::take(&settings.data, settings.user, settings.session_uids)?;
+    if let Some(range) = taken.users.and_then(|users| users.each) {
+        data_directory::check_passable(&settings.data, range.supervisor())?;
+    }
+    let nursery = Nursery::start_as(&settings.data.join("sessions"), taken.users);
     let nursery = nursery.map_err(ServeError::Nursery)?;
     descriptors::allow_all();
     logging::start(&settings.log_level).map_err(ServeError::LogLevel)?;
+    match (&taken.warning, taken.users) {
+        (Some(reason), _) => {
+            tracing::warn!(reason, "{SHARED}: {reason}");
+        }
+        (None, None) => tracing::info!("{SHARED}: only root can give each its own"),
+        (None, Some(_)) => {}
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
     let served = runtime
         .map_err(ServeError::Run)?
         .block_on(run(settings, nursery, listening));
-    drop(lock);
+    drop((lock, taken));
     served
 }
+
+/// Said where sessions do not have users of their own.
+const SHARED: &str =
+    "all sessions have the same user of this machine, and share what the kernel counts by user";
 
 /// What is to be said against these settings before anything is touched. [`serve`] says it, too.
 pub fn check(settings: &Settings) -> Result<(), ServeError> {

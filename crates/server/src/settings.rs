@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use sandbox_linux::identity::Ids;
+use sandbox_runtime::UserRange;
 use sandbox_store::objects::{Addressing, Credentials, Location, Role};
 use sandbox_store::records::Pool;
 
@@ -32,6 +33,8 @@ pub struct Settings {
     pub internal_token: Option<Secret>,
     /// Whom sessions belong to on this machine, when the server is root.
     pub user: Option<Ids>,
+    /// Which users of this machine sessions have, each its own, when the server is root.
+    pub session_uids: SessionUids,
     /// From where browsers may speak to it.
     pub allowed_origins: Vec<String>,
     /// The proxies that are believed about where a request comes from.
@@ -44,6 +47,33 @@ pub struct Settings {
     pub log_level: String,
     /// What the control plane is told.
     pub control: sandbox_control::Settings,
+}
+
+/// Which users of this machine sessions have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionUids {
+    /// Each has its own, out of a range that is chosen at the first start and kept.
+    Chosen,
+    /// Each has its own out of this range, of which the supervisor has the first.
+    Range(UserRange),
+    /// All have the same.
+    Shared,
+}
+
+/// The largest number that a user can have: the next two have a meaning of their own.
+const LARGEST_ID: u32 = u32::MAX - 2;
+
+impl SessionUids {
+    /// `FIRST-LAST`, two users at least and none of them root.
+    pub fn parse_range(text: &str) -> Option<UserRange> {
+        let (first, last) = text.split_once('-')?;
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        let is_range = 0 < first && first < last && last <= LARGEST_ID;
+        is_range.then(|| UserRange {
+            first,
+            count: last - first + 1,
+        })
+    }
 }
 
 /// How S3 is spoken to.

@@ -224,7 +224,13 @@ print('left it behind')"
             line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
         };
         let (uid, gid) = match user {
-            User::Root => (59_999, 59_999),
+            // Somebody whom nobody else is: neither the one who starts sessions nor another session.
+            User::Root => {
+                let own: u32 = field("Uid")[0].parse().unwrap();
+                let supervisor: u32 = status(server.supervisor(), "Uid").unwrap().split_whitespace().next().unwrap().parse().unwrap();
+                assert!(supervisor >= 1_900_000_000 && (supervisor + 1..supervisor + 65_536).contains(&own), "{supervisor} {own}");
+                (own, own)
+            }
             User::Tester => user.ids(),
         };
         assert_eq!(field("Uid"), [&*uid.to_string(); 4]);

@@ -37,9 +37,15 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME")]
     runtime: Vec<String>,
 
-    /// Whom sessions belong to on this machine, when the server is root [SANDBOX_USER, 59999:59999]
+    /// Whom sessions without a user of their own belong to, when the server is root
+    /// [SANDBOX_USER, 59999:59999]
     #[arg(long, value_name = "UID:GID")]
     user: Option<String>,
+
+    /// The users that sessions have, each its own, when the server is root: FIRST-LAST, chosen or
+    /// shared [SANDBOX_SESSION_UIDS, chosen]
+    #[arg(long, value_name = "RANGE")]
+    session_uids: Option<String>,
 
     /// What this machine is called among those that share a database [SANDBOX_NODE_ID]
     #[arg(long, value_name = "NAME")]
@@ -179,6 +185,7 @@ impl Flags {
             (Which::Bind, &self.bind),
             (Which::Data, &self.data),
             (Which::User, &self.user),
+            (Which::SessionUids, &self.session_uids),
             (Which::NodeId, &self.node_id),
             (Which::Advertise, &self.advertise),
             (Which::LogLevel, &self.log_level),

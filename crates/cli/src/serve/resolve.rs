@@ -11,7 +11,8 @@ use std::time::Duration;
 use sandbox_linux::identity::Ids;
 use sandbox_model::{NodeId, TemplateId};
 use sandbox_server::{
-    ControlSettings, Credentials, Location, Pool, Role, S3, SHORTEST_KEY, Secret, Settings,
+    ControlSettings, Credentials, Location, Pool, Role, S3, SHORTEST_KEY, Secret, SessionUids,
+    Settings,
 };
 
 use super::error::SettingError;
@@ -60,6 +61,7 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
     let data = data(&mut reading, &surroundings)?;
     reading.many(Which::Runtime, &["local"], value::runtime)?;
     let user = user(&mut reading, surroundings.is_root)?;
+    let session_uids = session_uids(&mut reading, surroundings.is_root)?;
     let database = database(&mut reading, &data)?;
     let node_id = node_id(&mut reading, &data, &database, &surroundings.hostname)?;
     let objects = objects(&mut reading, &data)?;
@@ -81,6 +83,7 @@ pub(super) fn resolve(raw: &Raw, surroundings: Surroundings<'_>) -> Result<Resol
         api_key: reading.secret(Which::ApiKey, || kept(&data, "admin.key"))?,
         internal_token: reading.secret(Which::InternalToken, || kept(&data, "internal.token"))?,
         user,
+        session_uids,
         allowed_origins: reading.many(Which::AllowedOrigins, &[], value::origin)?,
         trusted_proxies: reading.many(Which::TrustedProxies, &[], str::parse)?,
         requests_per_second: reading.one(
@@ -130,6 +133,21 @@ fn user(reading: &mut Reading<'_>, is_root: bool) -> Result<Option<Ids>, Setting
             Which::User,
             given,
             "only root can have sessions belong to somebody else".to_owned(),
+        )),
+    }
+}
+
+fn session_uids(reading: &mut Reading<'_>, is_root: bool) -> Result<SessionUids, SettingError> {
+    match (is_root, reading.raw.get(Which::SessionUids)) {
+        (true, _) => reading.one(Which::SessionUids, "chosen", value::session_uids),
+        (false, None) => {
+            reading.show(Which::SessionUids, "your own".to_owned(), Origin::Default);
+            Ok(SessionUids::Shared)
+        }
+        (false, Some(given)) => Err(wrong(
+            Which::SessionUids,
+            given,
+            "only root can give sessions users of their own".to_owned(),
         )),
     }
 }

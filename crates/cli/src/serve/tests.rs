@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser as _};
 use sandbox_linux::identity::Ids;
 use sandbox_model::Failure as _;
-use sandbox_server::{ControlSettings, Location, Role};
+use sandbox_server::{ControlSettings, Location, Role, SessionUids};
 
 use super::raw::Origin;
 use super::setting::{Kind, SETTINGS, Which};
@@ -146,6 +146,25 @@ fn root_keeps_its_data_with_the_system_and_gives_sessions_to_nobody() {
         group: 59_999,
     };
     assert_eq!(settings.user, Some(nobody));
+    assert_eq!(settings.session_uids, SessionUids::Chosen);
+    let uids = |text| Start::new().root().flags(["--session-uids", text]);
+    let range = SessionUids::parse_range("200000-265535").unwrap();
+    assert_eq!(
+        uids("200000-265535").settings().session_uids,
+        SessionUids::Range(range)
+    );
+    assert_eq!(uids("shared").settings().session_uids, SessionUids::Shared);
+    for wrong in ["0-10", "10", "10-10", "10-9", "1-4294967295", "some"] {
+        assert!(
+            uids(wrong).refusal().contains("is no range of users"),
+            "{wrong}"
+        );
+    }
+    let refusal = Start::new().flags(["--session-uids", "shared"]).refusal();
+    assert_eq!(
+        refusal,
+        "--session-uids: only root can give sessions users of their own"
+    );
     let settings = Start::new().root().flags(["--user", "7:8"]).settings();
     assert_eq!(settings.user, Some(Ids { user: 7, group: 8 }));
     let refusal = Start::new().flags(["--user", "7:8"]).refusal();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use sandbox_linux::identity::Ids;
 use sandbox_model::{HostPattern, TemplateId};
-use sandbox_server::{Addressing, Location};
+use sandbox_server::{Addressing, Location, SessionUids};
 
 /// The largest id that stands for somebody; the one above it means "leave it as it is".
 const LARGEST_ID: u32 = u32::MAX - 1;
@@ -44,6 +44,20 @@ pub(super) fn user(text: &str) -> Result<Ids, String> {
         (Some(0), Some(_)) | (Some(_), Some(0)) => Err("sessions never belong to root".to_owned()),
         (Some(user), Some(group)) => Ok(Ids { user, group }),
         _ => Err(wrong()),
+    }
+}
+
+/// `FIRST-LAST`, `chosen` or `shared`.
+pub(super) fn session_uids(text: &str) -> Result<SessionUids, String> {
+    match text {
+        "chosen" => Ok(SessionUids::Chosen),
+        "shared" => Ok(SessionUids::Shared),
+        _ => match SessionUids::parse_range(text) {
+            Some(range) => Ok(SessionUids::Range(range)),
+            None => Err(format!(
+                "'{text}' is no range of users: use FIRST-LAST such as 200000-265535, chosen or shared"
+            )),
+        },
     }
 }
 

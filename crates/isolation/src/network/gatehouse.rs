@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::process::{Resource, Rlimit, Signal};
 use sandbox_linux::cgroup::Way;
 use sandbox_linux::clone::{Child, Namespaces, Parent, close_others, leave};
+use sandbox_linux::powers::{self, Powers};
 
 use super::confine::{Binding, confine};
 use super::gate::MOST_CONNECTIONS;
@@ -46,6 +47,8 @@ impl Gatehouse {
                 if rustix::process::getppid() != Some(opener) {
                     leave(1);
                 }
+                // Whoever opened it may have had some.
+                powers::drop_all_but(Powers::None)?;
                 let _gate = Gate::open(doors)?;
                 // The gate's threads are confined already; this one does nothing but wait.
                 confine(Binding::Unprivileged)?;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Resource, Rlimit, Signal};
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
+use sandbox_linux::powers::{self, Powers};
 use serde::Serialize;
 
 use super::{Done, Refusal};
@@ -32,10 +33,12 @@ pub(super) struct Errand {
 }
 
 impl Errand {
-    /// Has `work` done within `patience`, for who ordered it under `number`.
+    /// Has `work` done within `patience`, for who ordered it under `number`. `left` is what it keeps of its
+    /// maker's power, where that has any.
     pub(super) fn start<T: Serialize>(
         number: u64,
         patience: Duration,
+        left: Option<Powers>,
         work: impl FnOnce() -> Result<T, Refusal>,
     ) -> io::Result<Errand> {
         let report = rustix::fs::memfd_create("report", MemfdFlags::CLOEXEC)?;
@@ -43,6 +46,9 @@ impl Errand {
         let (process, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
             let run = || -> io::Result<()> {
                 close_others(&[report.as_fd()])?;
+                if let Some(left) = left {
+                    powers::drop_all_but(left)?;
+                }
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
                 if rustix::process::getppid() != Some(sender) {
                     leave(1);
@@ -107,7 +113,7 @@ mod tests {
     #[test]
     fn what_it_found_comes_back() {
         let found: Result<u32, Refusal> = Ok(42);
-        let errand = Errand::start(7, Duration::from_secs(10), || found).unwrap();
+        let errand = Errand::start(7, Duration::from_secs(10), None, || found).unwrap();
         let (number, done, report) = errand.back();
         assert!(number == 7 && matches!(done, Ok(Done::Apart)));
         let mut report = File::from(report.unwrap());
@@ -124,10 +130,10 @@ mod tests {
                 rustix::event::pause();
             }
         };
-        let late = Errand::start(1, Duration::ZERO, wait).unwrap();
+        let late = Errand::start(1, Duration::ZERO, None, wait).unwrap();
         late.end_if_late();
         let eat = || Ok(vec![1u8; 5 << 30].len());
-        let greedy = Errand::start(2, Duration::from_secs(60), eat).unwrap();
+        let greedy = Errand::start(2, Duration::from_secs(60), None, eat).unwrap();
         greedy.end_if_late();
         for errand in [late, greedy] {
             let (_, done, report) = errand.back();

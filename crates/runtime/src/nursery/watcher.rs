@@ -14,12 +14,13 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitIdStatus};
 use sandbox_isolation::limits::Ground;
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
-use sandbox_linux::identity::{self, Ids};
-use sandbox_linux::message;
+use sandbox_linux::{identity, message, powers};
 
+use super::owners::Owners;
 use super::work::At;
 use super::{Notice, ground_of};
 use crate::descriptors;
+use crate::users::Users;
 
 /// A supervisor that ended sooner is started again only after a pause, which doubles each time.
 const SOON: Duration = Duration::from_secs(5);
@@ -29,14 +30,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Keeps a supervisor running at the other end of `socket` until the server closes the `lifeline`.
 pub(super) fn watch(
     root: &Path,
-    user: Option<Ids>,
+    users: Option<Users>,
     socket: &OwnedFd,
     lifeline: &OwnedFd,
 ) -> io::Result<()> {
     let mut pause = Duration::ZERO;
     for number in 1.. {
         let begin = Instant::now();
-        let reason = match start(number, root, user, socket) {
+        let reason = match start(number, root, users, socket) {
             Ok(supervisor) => {
                 let ended = wait(lifeline, Some(&supervisor), None);
                 if ended != Ok(Woken::Child) {
@@ -67,16 +68,21 @@ pub(super) fn watch(
     Ok(())
 }
 
-/// Forks a supervisor, which is `user` if there is one.
-fn start(number: u64, root: &Path, user: Option<Ids>, socket: &OwnedFd) -> io::Result<Child> {
+/// Forks a supervisor, which is one of `users` if there are any.
+fn start(number: u64, root: &Path, users: Option<Users>, socket: &OwnedFd) -> io::Result<Child> {
     let watcher = rustix::process::getpid();
     let (supervisor, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
         let run = || -> io::Result<()> {
             close_others(&[socket.as_fd()])?;
-            let mut ground = Ground::take(&ground_of(rustix::process::getpid()), user);
+            let owner = users.map(|users| users.user);
+            let mut ground = Ground::take(&ground_of(rustix::process::getpid()), owner);
             ground.enter();
-            if let Some(user) = user {
-                identity::become_user(user)?;
+            match users {
+                None => {}
+                Some(Users { user, each: None }) => identity::become_user(user)?,
+                Some(Users {
+                    each: Some(range), ..
+                }) => powers::become_supervisor(range.supervisor())?,
             }
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             if rustix::process::getppid() != Some(watcher) || message::abandoned(socket) {
@@ -84,7 +90,8 @@ fn start(number: u64, root: &Path, user: Option<Ids>, socket: &OwnedFd) -> io::R
             }
             descriptors::allow_all();
             let socket = socket.try_clone()?;
-            At::new(number, root.to_owned(), socket, ground)?.work()
+            let owners = Owners::open(root, users)?;
+            At::new(number, root.to_owned(), socket, ground, owners)?.work()
         };
         i32::from(run().is_err())
     })?;

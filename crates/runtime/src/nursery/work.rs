@@ -21,9 +21,10 @@ use sandbox_isolation::keeper::Kept;
 use sandbox_isolation::limits::{self, Ground, Group};
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::errand::Errand;
+use super::owners::{Owner, Owners};
 use super::raise::{self, Raised};
 use super::{APART, Done, LONG, Notice, Order, Refusal, SHORT, What, workspaces};
 use crate::promotion::Promote;
@@ -38,6 +39,7 @@ pub(super) struct At {
     socket: OwnedFd,
     epoll: OwnedFd,
     ground: Ground,
+    owners: Owners,
     /// None where it could not be started again yet.
     accountant: Option<Accountant>,
     sessions: BTreeMap<SessionId, Session>,
@@ -136,6 +138,7 @@ impl At {
         root: PathBuf,
         socket: OwnedFd,
         ground: Ground,
+        owners: Owners,
     ) -> io::Result<At> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let accountant = Accountant::start()?;
@@ -145,6 +148,7 @@ impl At {
             socket,
             epoll,
             ground,
+            owners,
             accountant: None,
             sessions: BTreeMap::new(),
             watched: BTreeMap::new(),
@@ -335,7 +339,12 @@ impl At {
             walls,
             layer,
             allowed,
-        } = raise::raise(&self.root, &self.ground, spec, line)?;
+        } = {
+            let owner = self.owners.of_spec(spec)?;
+            let (root, ground) = (&self.root, &self.ground);
+            self.owners
+                .acting(owner, || raise::raise(root, ground, spec, line))??
+        };
         let key = self.number();
         let session = Session {
             key,
@@ -374,9 +383,13 @@ impl At {
         let (number, done) = match next {
             Next::Tell(number) => (number, Ok(Done::Plain)),
             Next::Discard(number) => {
-                let root = &self.root;
-                let errand = Errand::start(number, COPYING, || workspaces::discard(root, &id));
-                match self.send_out(errand, Waits::Orders(id.clone())) {
+                let root = self.root.clone();
+                let errand = self.owners.of(&id).and_then(|owner| {
+                    self.errand(number, COPYING, owner, || workspaces::discard(&root, &id))
+                });
+                let sent =
+                    errand.and_then(|errand| self.send_out(errand, Waits::Orders(id.clone())));
+                match sent {
                     Ok(()) => return Ok(()),
                     Err(refusal) => (number, Err(refusal)),
                 }
@@ -412,6 +425,7 @@ impl At {
     /// Nothing may be written while a workspace is copied: one that is raised is held still, and one that is not is
     /// raised afterwards.
     fn fork(&mut self, number: u64, from: &SessionId, to: &SessionId) -> Result<(), Refusal> {
+        let owner = self.owners.of_copy(from)?;
         let held = match self.sessions.get_mut(from) {
             Some(session) => {
                 session.held += 1;
@@ -423,17 +437,25 @@ impl At {
             }
             None => Waits::Orders(from.clone()),
         };
-        let root = &self.root;
+        let root = self.root.clone();
         let is_raised = matches!(held, Waits::Held(_));
-        let errand = Errand::start(number, COPYING, || {
-            workspaces::fork(root, from, to, is_raised)
+        let errand = self.errand(number, COPYING, owner, || {
+            workspaces::fork(&root, from, to, is_raised)
         });
-        self.send_out(errand, held)
+        match errand {
+            Ok(errand) => self.send_out(errand, held),
+            Err(refusal) => {
+                if let Waits::Held(key) = held {
+                    self.release(key);
+                }
+                Err(refusal)
+            }
+        }
     }
 
     fn changes(&mut self, number: u64, id: &SessionId) -> Result<(), Refusal> {
-        let root = &self.root;
-        let errand = Errand::start(number, LOOKING, || workspaces::changes(root, id));
+        let (root, owner) = (self.root.clone(), self.owners.of(id)?);
+        let errand = self.errand(number, LOOKING, owner, || workspaces::changes(&root, id))?;
         self.send_out(errand, Waits::Nothing)
     }
 
@@ -442,19 +464,30 @@ impl At {
         if self.sessions.contains_key(id) {
             return Err(Refusal::conflict("it is raised"));
         }
-        let root = &self.root;
-        let errand = Errand::start(number, COPYING, || workspaces::promote(root, id, what));
+        let (root, owner) = (self.root.clone(), self.owners.of(id)?);
+        let errand = self.errand(number, COPYING, owner, || {
+            workspaces::promote(&root, id, what)
+        })?;
         self.send_out(errand, Waits::Orders(id.clone()))
     }
 
-    fn send_out(&mut self, errand: io::Result<Errand>, waits: Waits) -> Result<(), Refusal> {
+    /// Has `work` done as the owner of a session.
+    fn errand<T: Serialize>(
+        &self,
+        number: u64,
+        patience: Duration,
+        owner: Owner,
+        work: impl FnOnce() -> Result<T, Refusal>,
+    ) -> Result<Errand, Refusal> {
+        let left = owner.left_to_errands();
+        let start = || Errand::start(number, patience, left, work);
+        Ok(self.owners.acting(owner, start)??)
+    }
+
+    fn send_out(&mut self, errand: Errand, waits: Waits) -> Result<(), Refusal> {
         let key = self.number();
-        let watched = errand.and_then(|errand| {
-            self.watch(key, errand.pidfd())?;
-            Ok(errand)
-        });
-        match watched {
-            Ok(errand) => {
+        match self.watch(key, errand.pidfd()) {
+            Ok(()) => {
                 if let Waits::Orders(id) = &waits {
                     self.busy.entry(id.clone()).or_default();
                 }

@@ -23,7 +23,7 @@ use crate::runtime::Changes;
 use crate::spec::{SessionSpec, Workspace};
 
 /// The directory, beside the workspaces, that those which start from nothing are copies of.
-const EMPTY: &str = "empty";
+pub(super) const EMPTY: &str = "empty";
 
 /// The directory of all workspaces, each called as its session.
 pub(crate) const SANDBOXES: &str = "sandboxes";

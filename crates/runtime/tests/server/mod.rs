@@ -14,7 +14,9 @@ use sandbox_model::id::SessionId;
 use sandbox_model::resources::{Cpu, Quantity, Resources};
 use sandbox_model::runtime::LimitsEnforced;
 use sandbox_model::session::SessionNetwork;
-use sandbox_runtime::{Ended, Image, Line, Local, Nursery, SessionSpec, Workspace};
+use sandbox_runtime::{
+    Ended, Image, Line, Local, Nursery, SessionSpec, UserRange, Users, Workspace,
+};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 pub type Ends = UnboundedReceiver<Ended>;
@@ -60,6 +62,35 @@ pub fn served_by_tester(body: impl AsyncFn(&Path, Local, Ends)) {
     assert_eq!(status, Some(0));
 }
 
+/// The same, for a server that is root and gives each session a user of its own.
+pub fn served_by_each(body: &impl AsyncFn(&Path, Local, Ends)) {
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let state = directory.path().join("state");
+    assert_eq!(serve_each(&state, body), Some(0));
+}
+
+/// The users of sessions there. Tests that run at the same time have others.
+pub fn users() -> Users {
+    Users {
+        user: tester(),
+        each: Some(UserRange {
+            first: 1_700_000_000 + std::process::id() % 100_000 * 1000,
+            count: 1000,
+        }),
+    }
+}
+
+/// One life of such a server.
+pub fn serve_each(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i32> {
+    let users = users();
+    process(|| {
+        let nursery = Nursery::start_as(state, Some(users)).unwrap();
+        live_with(nursery, state, body);
+    })
+}
+
 /// One life of a server: its exit status.
 pub fn serve(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i32> {
     process(|| live(state, Some(tester()), body))
@@ -68,6 +99,10 @@ pub fn serve(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i3
 /// A life of a server in this process, which must have a single thread.
 pub fn live(state: &Path, user: Option<Ids>, body: &impl AsyncFn(&Path, Local, Ends)) {
     let nursery = Nursery::start(state, user).unwrap();
+    live_with(nursery, state, body);
+}
+
+fn live_with(nursery: Nursery, state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let (local, ends) = Local::new(nursery).unwrap();
