@@ -101,7 +101,7 @@ fn next_data(file: &File, position: u64, size: u64) -> io::Result<u64> {
 }
 
 /// Fills as much of `buffer` as the file has from `position` on.
-fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
     let mut filled = 0;
     while filled < buffer.len() {

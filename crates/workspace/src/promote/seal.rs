@@ -1,7 +1,8 @@
 //! What a transaction puts into the source, entry by entry, as digests.
 //!
 //! An undo has to know whether what was promoted still stands. Times and inodes do not tell: a
-//! `touch` moves the one, an editor that saves without a change the other.
+//! `touch` moves the one, an editor that saves without a change the other. An index of git is compared by its
+//! entries, since a mere `git status` rewrites it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,8 +12,12 @@ use sandbox_model::{EntryKind, Fingerprint, RelPath};
 use super::journal::Operation;
 use super::stage::promotable;
 use crate::content;
+use crate::git_index;
 use crate::side::{Side, Xattrs};
 use crate::tree::{Dir, Near, Tree};
+
+/// Begins the digest of the entries of an index of git.
+const INDEX: &str = "index:";
 
 /// Digests by path in the source.
 pub(crate) type Seals = BTreeMap<RelPath, String>;
@@ -34,12 +39,15 @@ pub(crate) fn staged(stage: &Dir, operations: &[Operation]) -> io::Result<Seals>
         for (path, found, digest) in entry.chain(below) {
             let at = slot.join_path(path);
             let (dir, name) = near.parent(&at)?.ok_or(io::ErrorKind::NotFound)?;
+            let target = operation.path.join_path(path);
             // Staging has read the file already.
             let seal = match digest {
-                Some(digest) => sealed(digest.clone(), dir.xattrs(name)?),
-                None => seal_in(dir, name, found)?,
+                Some(digest) if target.name() != Some(git_index::NAME) => {
+                    sealed(digest.clone(), dir.xattrs(name)?)
+                }
+                _ => seal_in(dir, name, target.name(), found)?,
             };
-            seals.insert(operation.path.join_path(path), seal);
+            seals.insert(target, seal);
         }
     }
     Ok(seals)
@@ -52,12 +60,33 @@ pub(crate) fn seal(tree: &Tree, path: &RelPath, found: &Fingerprint) -> io::Resu
         return Ok(sealed(String::new(), tree.xattrs(path)?));
     }
     let (dir, name) = tree.parent(path)?;
-    seal_in(&dir, name, found)
+    seal_in(&dir, name, path.name(), found)
 }
 
-fn seal_in(dir: &Dir, name: &[u8], found: &Fingerprint) -> io::Result<String> {
+/// Is this the digest of an index of git? Those with equal digests may have different sizes.
+pub(crate) fn is_of_index(seal: &str) -> bool {
+    seal.starts_with(INDEX)
+}
+
+/// Digests `name` of `dir`, which is called `called` in the source.
+fn seal_in(
+    dir: &Dir,
+    name: &[u8],
+    called: Option<&[u8]>,
+    found: &Fingerprint,
+) -> io::Result<String> {
     let held = match found.entry.kind {
-        EntryKind::File => content::digest(&dir.open_found_file(name, found)?)?,
+        EntryKind::File => {
+            let file = dir.open_found_file(name, found)?;
+            let index = match called == Some(git_index::NAME) {
+                true => git_index::digest(&file)?,
+                false => None,
+            };
+            match index {
+                Some(digest) => format!("{INDEX}{digest}"),
+                None => content::digest(&file)?,
+            }
+        }
         EntryKind::Symlink => blake3::hash(&dir.read_link(name)?).to_hex().to_string(),
         _ => String::new(),
     };

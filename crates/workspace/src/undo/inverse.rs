@@ -313,10 +313,12 @@ fn entry_stands(
     found: &Fingerprint,
 ) -> io::Result<bool> {
     let is_file = found.entry.kind == EntryKind::File;
-    if !same_metadata(planned, found) || is_file && planned.entry.size != found.entry.size {
+    let seal = of.seals.get(path);
+    let sized = is_file && !seal.is_some_and(|seal| seal::is_of_index(seal));
+    if !same_metadata(planned, found) || sized && planned.entry.size != found.entry.size {
         return Ok(false);
     }
-    match of.seals.get(path) {
+    match seal {
         Some(seal) => Ok(*seal == seal::seal(source, path, found)?),
         // Kept by a version that took no digests: the time has to do.
         None if found.entry.kind == EntryKind::Directory => Ok(true),
