@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a test's verdict")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -39,6 +40,27 @@ as_both! {
         assert_eq!(fixture.shell("git log --format=%H%s -4").succeeded().out(), rebased);
         fixture.ok(["promote", BOX, "--undo", "--yes"]);
         assert_eq!(fixture.shell("git fsck; git log --oneline --all").succeeded().out(), before);
+    }
+
+    /// As a container leaves it in a project: a file of root's that its owner's neighbour cannot read.
+    fn a_file_of_another_user_is_deleted_and_restored(user) {
+        let fixture = Fixture::new(user);
+        let path = fixture.source().join("root.cache");
+        fs::write(&path, "made by root\n").unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        fixture.write("source/file", "before\n");
+        fixture.create(&[]);
+        fixture.run("rm -f root.cache; echo after > file").succeeded();
+        for _ in 0..2 {
+            fixture.ok(["promote", BOX, "--yes"]);
+            assert!(!path.exists());
+            fixture.ok(["promote", BOX, "--undo", "--yes"]);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "made by root\n");
+            assert_eq!(fs::read_to_string(fixture.source().join("file")).unwrap(), "before\n");
+            fixture.ok(["promote", BOX, "--redo", "--yes"]);
+            assert!(!path.exists());
+            fixture.ok(["promote", BOX, "--undo", "--yes"]);
+        }
     }
 
     /// The ordinary working day of an agent gone wrong.

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use project::*;
@@ -567,71 +568,44 @@ fn find(dir: &Path, name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_directory_swapped_for_a_symlink_meanwhile_leads_nowhere() {
+fn a_directory_swapped_for_a_symlink_at_any_step_leads_nowhere() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("f"), "outside").unwrap();
     let before = snapshot(outside.path(), Closeness::Inodes);
-    let project = Project::new("mkdir d; echo 0 > d/f");
-    let stop = std::sync::atomic::AtomicBool::new(false);
-    let (dir, real) = (project.source.join("d"), project.source.join("d.real"));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::SeqCst) {
-                let _ = fs::rename(&dir, &real);
-                let _ = std::os::unix::fs::symlink(outside.path(), &dir);
-                let _ = fs::remove_file(&dir);
-                // A promote that made the directory anew meanwhile would end the swapping for good.
-                if fs::rename(&real, &dir).is_err() && dir.is_dir() {
-                    let _ = fs::remove_dir_all(&real);
-                }
+    let (mut applied, mut refused) = (0, 0);
+    for swapped_at in 1.. {
+        let project = Project::new("mkdir d; echo 0 > d/f; echo 0 > d/old");
+        project.run("echo 1 > d/f; echo 1 > d/new; rm d/old; mkdir d/sub; echo 1 > d/sub/f");
+        let plan = project.plan_all();
+        let passed = Arc::new(AtomicUsize::new(0));
+        let (source, target) = (project.source.clone(), outside.path().to_owned());
+        let hook_passed = Arc::clone(&passed);
+        fault::inject(Box::new(move |_| {
+            if hook_passed.fetch_add(1, Ordering::SeqCst) + 1 == swapped_at {
+                fs::rename(source.join("d"), source.join("d.real")).unwrap();
+                std::os::unix::fs::symlink(&target, source.join("d")).unwrap();
             }
-        });
-        let upper = project.sandbox.layer_dir().join("d");
-        fs::create_dir_all(&upper).unwrap();
-        let (mut applied, mut refused) = (0, 0);
-        // As often as it takes until both have won, within a machine's patience.
-        let begin = std::time::Instant::now();
-        for round in 0.. {
-            let is_raced = applied > 0 && refused > 0;
-            if round >= 400 && (is_raced || begin.elapsed().as_secs() > 60) {
-                break;
-            }
-            fs::write(upper.join("f"), format!("{round}")).ok();
-            fs::write(upper.join(format!("new{round}")), "n").ok();
-            let ours = sandbox_workspace::promote::Resolutions {
-                others: Some(sandbox_workspace::promote::Resolution::Ours),
-                ..Default::default()
-            };
-            let Ok(view) = sandbox_workspace::View::open(&project.sandbox) else {
-                continue;
-            };
-            let Ok(plan) =
-                sandbox_workspace::promote::plan(&view, &Default::default(), &ours, &mut Silent)
-            else {
-                continue;
-            };
-            match sandbox_workspace::promote::apply(
-                &project.sandbox,
-                plan,
-                Default::default(),
-                &mut Silent,
-            ) {
-                Ok(_) => applied += 1,
-                Err(_) => refused += 1,
-            }
-            fs::create_dir_all(&upper).unwrap();
-        }
-        stop.store(true, Ordering::SeqCst);
-        assert!(
-            applied > 0 && refused > 0,
-            "no race: {applied} applied, {refused} refused"
+            Action::Continue
+        }));
+        let result = sandbox_workspace::promote::apply(
+            &project.sandbox,
+            plan,
+            Default::default(),
+            &mut Silent,
         );
-    });
-    assert_same(
-        &snapshot(outside.path(), Closeness::Inodes),
-        &before,
-        "nothing outside is touched",
-    );
+        fault::clear();
+        match result {
+            Ok(_) => applied += 1,
+            Err(_) => refused += 1,
+        }
+        let what = format!("swapped at step {swapped_at}");
+        assert_same(&snapshot(outside.path(), Closeness::Inodes), &before, &what);
+        if passed.load(Ordering::SeqCst) < swapped_at {
+            break;
+        }
+    }
+    assert!(refused > 20, "{applied} applied, {refused} refused");
+    assert!(applied > 1, "{applied} applied, {refused} refused");
 }
 
 #[test]
@@ -740,7 +714,18 @@ fn a_source_that_is_gone_or_another_is_told() {
 }
 
 #[test]
-fn all_of_it_as_an_ordinary_user() {
+fn a_promote_killed_by_an_ordinary_user() {
+    some_as_ordinary_user("a_promote_killed_at_any_step");
+}
+
+#[test]
+fn an_undo_killed_by_an_ordinary_user() {
+    some_as_ordinary_user("do_killed_at_any_step");
+}
+
+#[test]
+fn the_rest_as_an_ordinary_user() {
     // The small disk needs a mount of its own, which only root may make.
-    as_ordinary_user(&["all_of_it_as_an_ordinary_user", "a_full_disk_leaves"]);
+    let elsewhere = ["killed", "the_rest_as_an_ordinary_user"];
+    as_ordinary_user(&[&elsewhere[..], &["a_full_disk_leaves"]].concat());
 }

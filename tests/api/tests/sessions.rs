@@ -513,8 +513,8 @@ on_every_storage! {
 
     fn changes_of_a_deep_tree_are_cut_and_marked(server: &Server) {
         let id = server.session();
-        // Their paths are longer than a gigabyte together.
-        let nest = "import os\nfor _ in range(3000): os.mkdir('n' * 250); os.chdir('n' * 250)";
+        // Their paths are hundreds of megabytes together.
+        let nest = "import os\nfor _ in range(1500): os.mkdir('n' * 250); os.chdir('n' * 250)";
         server.shell(&id, &format!("python3 -c \"{nest}\""));
         let ask = || {
             let told = server.get(&format!("/sessions/{id}/changes")).json(200);

@@ -45,7 +45,11 @@ pub(crate) fn staged(stage: &Dir, operations: &[Operation]) -> io::Result<Seals>
                 Some(digest) if target.name() != Some(git_index::NAME) => {
                     sealed(digest.clone(), dir.xattrs(name)?)
                 }
-                _ => seal_in(dir, name, target.name(), found)?,
+                _ => match seal_in(dir, name, target.name(), found) {
+                    // Another user's file, which cannot be read: an undo compares its metadata.
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
+                    seal => seal?,
+                },
             };
             seals.insert(target, seal);
         }

@@ -320,7 +320,7 @@ fn entry_stands(
     }
     match seal {
         Some(seal) => Ok(*seal == seal::seal(source, path, found)?),
-        // Kept by a version that took no digests: the time has to do.
+        // It could not be read, or an older version took no digests: the time has to do.
         None if found.entry.kind == EntryKind::Directory => Ok(true),
         None => Ok(planned.entry.mtime == found.entry.mtime),
     }

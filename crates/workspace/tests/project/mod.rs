@@ -458,7 +458,13 @@ const BTRFS: &str = "SANDBOX_TESTS_BTRFS";
 /// Runs the tests of this binary again as the ordinary user `tester`, but for those named.
 pub fn as_ordinary_user(but: &[&str]) {
     let home = tempfile::tempdir().unwrap();
-    run_again(User::Tester, home.path(), None, but);
+    run_again(User::Tester, home.path(), None, &["--skip"], but);
+}
+
+/// Runs those tests of this binary again as `tester` whose names contain `part`.
+pub fn some_as_ordinary_user(part: &str) {
+    let home = tempfile::tempdir().unwrap();
+    run_again(User::Tester, home.path(), None, &[], &[part]);
 }
 
 /// Runs the tests of this binary again on one btrfs, as root and as an ordinary user, but for those
@@ -468,11 +474,12 @@ pub fn on_btrfs(but: &[&str]) {
     for user in [User::Root, User::Tester] {
         let place = mounted.path().join(format!("{user:?}"));
         fs::create_dir(&place).unwrap();
-        run_again(user, &place, Some(&place), but);
+        run_again(user, &place, Some(&place), &["--skip"], but);
     }
 }
 
-fn run_again(user: User, home: &Path, btrfs: Option<&Path>, but: &[&str]) {
+/// `names` are of tests, each with `before` it on the command line.
+fn run_again(user: User, home: &Path, btrfs: Option<&Path>, before: &[&str], names: &[&str]) {
     use std::os::unix::fs::PermissionsExt;
     // A process started beside us would hold the copy open for writing, and it could not be run.
     let alone = Alone::wait();
@@ -481,8 +488,8 @@ fn run_again(user: User, home: &Path, btrfs: Option<&Path>, but: &[&str]) {
     let binary = home.join("tests");
     fs::copy(std::env::current_exe().unwrap(), &binary).unwrap();
     let mut command = Command::new(binary);
-    for test in but {
-        command.args(["--skip", test]);
+    for name in names {
+        command.args(before).arg(name);
     }
     if let Some(place) = btrfs {
         command.env(BTRFS, place);
