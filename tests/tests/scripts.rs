@@ -9,8 +9,8 @@ use std::process::Command;
 use sandbox_tests::{Running, await_exit, finish, need};
 
 fn script(name: &str) -> PathBuf {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    repository.join("scripts").join(name)
+    let tests = std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests");
+    Path::new(&tests).join("../scripts").join(name)
 }
 
 /// A directory of programs that stands for PATH, with bash's own tools and what a test adds.

@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal};
 use sandbox_linux::cgroup;
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others, leave};
 use sandbox_linux::message;
+use sandbox_linux::powers::{self, Powers};
 use serde::{Deserialize, Serialize};
 
 use crate::accounting::{self, Accounting, Glances, unlinked};
@@ -56,6 +57,7 @@ impl Accountant {
         let (process, socket) = clone(Namespaces::empty(), Parent::Caller, ours, || {
             let work = || -> io::Result<()> {
                 close_others(&[theirs.as_fd()])?;
+                powers::drop_all_but(Powers::Count)?;
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
                 if message::abandoned(&theirs) {
                     leave(1);

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use sandbox_linux::cgroup::{Consumption, Entrance, Group};
 use sandbox_linux::clone::{Child, Namespaces, Parent, close_others, unshare};
 use sandbox_linux::message;
+use sandbox_linux::powers::{self, Powers};
 use sandbox_linux::terminal::Size;
 use sandbox_linux::usage::{self, Usage};
 use sandbox_model::Network;
@@ -209,7 +210,7 @@ pub fn keep_on(
         .map_err(step("keep the sandbox locked"))?;
     let way = enforcer.way()?;
     let namespaces = namespaces(policy, &task);
-    let made = way.start(namespaces, Parent::Caller, ours, |entered| {
+    let body = |entered| {
         let own = [lock.as_fd(), theirs.as_fd()];
         let descriptors: Vec<_> = own
             .into_iter()
@@ -230,7 +231,10 @@ pub fn keep_on(
             let _lock = lock;
             body(keeper, passed)
         })
-    });
+    };
+    // Who starts it may own neither the groups above its own nor the process's user.
+    let start = || way.start(namespaces, Parent::Caller, ours, body);
+    let made = powers::with(Powers::Files, start).and_then(|made| made);
     let (init, control) = made.map_err(|error| explain::no_namespaces(&error))?;
     let give_up = |error: LaunchError| {
         init.kill();

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use rustix::process::{Resource, getrlimit};
 use sandbox_linux::cgroup::{self, Entrance, Limit, Version, Way};
+use sandbox_linux::powers::{self, Powers};
 use sandbox_model::Limits;
 use sandbox_model::runtime::LimitsEnforced;
 use serde::Serialize;
@@ -214,7 +215,9 @@ impl Bounds {
     /// [`crate::accountant`].
     pub fn on(ground: &Ground, name: &str, limits: &Limits) -> Bounds {
         let wanted = groupable(limits).into_iter().map(|(limit, ..)| limit);
-        let mut group = ground.group(name).ok();
+        // The ground may be another user's.
+        let made = powers::with(Powers::Files, || ground.group(name));
+        let mut group = made.and_then(|made| made).ok();
         let mut entrance = Entrance::default();
         let mut held = Vec::new();
         for limit in wanted {

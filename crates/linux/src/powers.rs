@@ -31,13 +31,23 @@ const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER);
 
+/// What it takes to see which files others have open, how large they are, and to end who has too many.
+const COUNTING: CapabilitySet = CapabilitySet::DAC_READ_SEARCH
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::KILL);
+
 /// What a process may do beyond what its user may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Powers {
     /// Nothing.
     None,
-    /// Use everybody's files, and end everybody's processes.
-    Others,
+    /// Kill the processes of other users. A process without it also cannot take its children of other users with it
+    /// when it dies: the kernel sends them their parent's death as that parent.
+    Kill,
+    /// Use the files of other users.
+    Files,
+    /// Count the files of other users, and kill their processes.
+    Count,
     /// What a supervisor may.
     All,
 }
@@ -46,7 +56,9 @@ impl Powers {
     fn set(self) -> CapabilitySet {
         match self {
             Powers::None => CapabilitySet::empty(),
-            Powers::Others => FILES.union(CapabilitySet::KILL),
+            Powers::Kill => CapabilitySet::KILL,
+            Powers::Files => FILES,
+            Powers::Count => COUNTING,
             Powers::All => KEPT,
         }
     }
@@ -77,6 +89,23 @@ pub fn act_as(user: Ids, powers: Powers) -> io::Result<()> {
 pub fn drop_all_but(powers: Powers) -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     set(powers.set(), powers.set())
+}
+
+/// Does `work` with these powers in effect as well, as far as the process may have them.
+pub fn with<T>(powers: Powers, work: impl FnOnce() -> T) -> io::Result<T> {
+    let before = capabilities(None)?;
+    let wanted = powers.set() & before.permitted;
+    if before.effective.contains(wanted) {
+        return Ok(work());
+    }
+    let more = CapabilitySets {
+        effective: before.effective | wanted,
+        ..before
+    };
+    set_capabilities(None, more)?;
+    let done = work();
+    set_capabilities(None, before)?;
+    Ok(done)
 }
 
 /// What the process does not have is not given to it.
@@ -115,6 +144,12 @@ mod tests {
                 act_as(ids(61_001), Powers::All).unwrap();
                 std::fs::write(path.join("own"), "own").unwrap();
                 act_as(ids(61_002), Powers::None).unwrap();
+                std::fs::write(path.join("closed"), "closed").unwrap_err();
+                with(Powers::Files, || {
+                    std::fs::write(path.join("other"), "other")
+                })
+                .unwrap()
+                .unwrap();
                 std::fs::write(path.join("closed"), "closed").unwrap_err();
                 act_as(ids(61_000), Powers::All).unwrap();
                 let owner = path.join("own").metadata().unwrap();

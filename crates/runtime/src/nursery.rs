@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use rustix::process::Pid;
 use sandbox_isolation::limits::Ground;
 use sandbox_linux::clone::{Child, Namespaces, Parent, clone, close_others};
-use sandbox_linux::identity::Ids;
 use sandbox_linux::message;
 use sandbox_model::id::SessionId;
 use sandbox_model::runtime::{LimitsEnforced, Walls};
@@ -233,15 +232,10 @@ pub struct Nursery {
 }
 
 impl Nursery {
-    /// Starts it, with its state in `root`, which is made where it is missing. As real root, it becomes
-    /// `user`, and gives `root` to it. Must be called while the process has a single thread.
-    pub fn start(root: &Path, user: Option<Ids>) -> io::Result<Nursery> {
-        Nursery::start_as(root, user.map(Users::from))
-    }
-
-    /// The same, where each session may have a user of its own. The supervisor has one then, too, and keeps the
-    /// power to act as the others.
-    pub fn start_as(root: &Path, users: Option<Users>) -> io::Result<Nursery> {
+    /// Starts it, with its state in `root`, which is made where it is missing. As real root, it becomes one of
+    /// `users`, and gives `root` to them; where each session has a user of its own, it keeps the power to act as
+    /// those. Must be called while the process has a single thread.
+    pub fn start(root: &Path, users: Option<Users>) -> io::Result<Nursery> {
         let (ours, theirs) = message::pair()?;
         let (lifeline, its_end) = message::pair()?;
         std::fs::create_dir_all(root)?;

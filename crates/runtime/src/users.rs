@@ -17,12 +17,13 @@ impl From<Ids> for Users {
     }
 }
 
-/// Users and groups by number. The first is the supervisor's, the others are the sessions'.
+/// Users and groups by number. The first is the supervisor's, the second may be that of sessions that have none of their
+/// own, and the others are the sessions'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserRange {
     /// The first.
     pub first: u32,
-    /// How many there are, at least two.
+    /// How many there are, at least three.
     pub count: u32,
 }
 
@@ -37,11 +38,19 @@ impl UserRange {
         (self.first..=self.last()).contains(&id)
     }
 
-    /// The one that starts sessions.
+    /// The user of the process that starts sessions.
     pub fn supervisor(self) -> Ids {
         Ids {
             user: self.first,
             group: self.first,
+        }
+    }
+
+    /// The user of sessions that have none of their own, where no other was named.
+    pub fn shared(self) -> Ids {
+        Ids {
+            user: self.first + 1,
+            group: self.first + 1,
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sandbox_executor::protocol::Ask;
 use sandbox_model::execution::Language;
 use sandbox_runtime::{Line, Local};
-use server::{Ends, id, printed, request, served_by_each, served_by_tester, spec};
+use server::{Ends, id, printed, request, served, served_by_tester, spec};
 
 /// Code that uses something up, and code that needs a little of it.
 const COUNTERS: &str = include_str!("counters.py");
@@ -79,7 +79,7 @@ async fn one_after_the_other(local: &Local, check: impl AsyncFn(&str, &Line)) {
 
 #[test]
 fn no_session_takes_from_another_what_is_counted_by_user() {
-    served_by_each(&async |_: &Path, local: Local, _: Ends| {
+    served(async |_: &Path, local: Local, _: Ends| {
         one_after_the_other(&local, async |kind, other| {
             assert_eq!(needed(other, kind).await, "well", "{kind}");
         })

@@ -64,7 +64,7 @@ fn code_may_have_far_fewer_descriptors_than_its_executor() {
             ..getrlimit(Resource::Nofile)
         };
         setrlimit(Resource::Nofile, few).unwrap();
-        server::live(&state, Some(server::tester()), &async |_, local, _| {
+        server::live(&state, Some(server::users()), &async |_, local, _| {
             let limits = std::fs::read_to_string(format!("/proc/{}/limits", nursery())).unwrap();
             let line = limits
                 .lines()

@@ -9,8 +9,9 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use sandbox_model::id::SessionId;
-use sandbox_runtime::{Local, SessionSpec, Workspace};
-use server::{Ends, id, nursery, printed, send, serve_each, served_by_each, spec, tester, users};
+use sandbox_model::session::SessionNetwork;
+use sandbox_runtime::{Local, SessionSpec, UserRange, Users, Workspace};
+use server::{Ends, id, live, nursery, printed, process, send, serve, served, spec, tester, users};
 
 /// Whom a workspace belongs to.
 fn owner(state: &Path, id: &SessionId) -> u32 {
@@ -39,7 +40,7 @@ fn each_session_has_a_user_of_its_own_and_keeps_it() {
     let state = directory.path().join("state");
     let range = users().each.unwrap();
     let life = |body: &dyn Fn(u32, u32)| {
-        serve_each(&state, &async |state: &Path, local: Local, _: Ends| {
+        serve(&state, &async |state: &Path, local: Local, _: Ends| {
             let one = local.raise(spec('a')).await.unwrap().line;
             let other = local.raise(spec('b')).await.unwrap().line;
             let code = "mkdir -p d; echo >> d/file; chmod 600 d/file; ln -sf d/file link; id -u";
@@ -64,7 +65,7 @@ fn each_session_has_a_user_of_its_own_and_keeps_it() {
 
 #[test]
 fn copies_and_what_replaces_a_session_have_other_users() {
-    served_by_each(&async |state: &Path, local: Local, _: Ends| {
+    served(async |state: &Path, local: Local, _: Ends| {
         let line = local.raise(spec('a')).await.unwrap().line;
         let code = "mkdir shut; echo deep > shut/file; chmod 000 shut/file shut; echo kept > kept";
         printed(&line, code).await;
@@ -93,7 +94,7 @@ fn copies_and_what_replaces_a_session_have_other_users() {
 
 #[test]
 fn a_copy_of_a_directory_belongs_to_the_user_that_was_told() {
-    served_by_each(&async |state: &Path, local: Local, _: Ends| {
+    served(async |state: &Path, local: Local, _: Ends| {
         let source = state.parent().unwrap().join("source");
         std::fs::create_dir(&source).unwrap();
         std::fs::write(source.join("file"), "original\n").unwrap();
@@ -122,7 +123,7 @@ fn a_copy_of_a_directory_belongs_to_the_user_that_was_told() {
 
 #[test]
 fn a_supervisor_that_was_started_again_knows_whose_sessions_are() {
-    served_by_each(&async |state: &Path, local: Local, _: Ends| {
+    served(async |state: &Path, local: Local, _: Ends| {
         let line = local.raise(spec('a')).await.unwrap().line;
         printed(&line, "echo kept > kept").await;
         let before = owner(state, &id('a'));
@@ -140,5 +141,148 @@ fn a_supervisor_that_was_started_again_knows_whose_sessions_are() {
         assert_eq!(owner(state, &id('a')), before);
         local.raise(spec('b')).await.unwrap();
         assert_ne!(owner(state, &id('b')), before);
+    });
+}
+
+#[test]
+fn all_sessions_have_one_user_where_no_range_is_given() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let state = directory.path().join("state");
+    let status = process(|| {
+        live(
+            &state,
+            Some(Users::from(tester())),
+            &async |state, local, _| {
+                for letter in ['a', 'b'] {
+                    let line = local.raise(spec(letter)).await.unwrap().line;
+                    printed(&line, "echo well > well").await;
+                    assert_eq!(owner(state, &id(letter)), tester().user);
+                }
+                local.fork(&id('a'), &id('c')).await.unwrap();
+                assert_eq!(owner(state, &id('c')), tester().user);
+                for letter in ['a', 'b', 'c'] {
+                    local.discard(&id(letter)).await.unwrap();
+                }
+            },
+        );
+    });
+    assert_eq!(status, Some(0));
+}
+
+#[test]
+fn sessions_of_different_users_are_discarded_beside_each_other() {
+    served(async |state: &Path, local: Local, _: Ends| {
+        let source = state.parent().unwrap().join("source");
+        std::fs::create_dir(&source).unwrap();
+        let from_source = |letter| SessionSpec {
+            workspace: Workspace::Source(source.clone()),
+            ..spec(letter)
+        };
+        let trash = state.join("sandboxes/.trash");
+        // What a discard that was killed leaves: once of a session's own user, once of the shared one.
+        for (letter, with, user) in [
+            ('a', spec('a'), tester().user),
+            ('b', from_source('b'), users().each.unwrap().first + 7),
+        ] {
+            std::fs::create_dir_all(trash.join("left/deep")).unwrap();
+            for path in [&trash, &trash.join("left"), &trash.join("left/deep")] {
+                std::fs::set_permissions(path, PermissionsExt::from_mode(0o700)).unwrap();
+                std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+            }
+            let line = local.raise(with).await.unwrap().line;
+            printed(&line, "mkdir -m 000 shut; echo well > well").await;
+            local.discard(&id(letter)).await.unwrap();
+            let left: Vec<_> = std::fs::read_dir(state.join("sandboxes"))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name())
+                .filter(|name| name != ".probe")
+                .collect();
+            assert!(left.is_empty(), "{left:?}");
+        }
+    });
+}
+
+#[test]
+fn a_range_that_is_used_up_serves_again_when_sessions_are_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let state = directory.path().join("state");
+    let range = UserRange {
+        first: users().each.unwrap().first,
+        count: 6,
+    };
+    let small = Users {
+        user: range.shared(),
+        each: Some(range),
+    };
+    let status = process(|| {
+        live(&state, Some(small), &async |state, local, _| {
+            for letter in ['a', 'b', 'c'] {
+                local.raise(spec(letter)).await.unwrap();
+            }
+            local.fork(&id('a'), &id('d')).await.unwrap();
+            let all = ['a', 'b', 'c', 'd'].map(|letter| owner(state, &id(letter)));
+            assert_eq!(BTreeSet::from(all).len(), 4);
+            assert!(!all.contains(&range.first) && !all.contains(&range.shared().user));
+            let refused = local.raise(spec('e')).await.unwrap_err().to_string();
+            assert!(refused.contains("every user"), "{refused}");
+            local.discard(&id('a')).await.unwrap();
+            local.raise(spec('e')).await.unwrap();
+            assert_eq!(owner(state, &id('e')), all[0]);
+        });
+    });
+    assert_eq!(status, Some(0));
+}
+
+#[test]
+fn a_workspace_of_a_stranger_is_not_used_and_can_be_discarded() {
+    served(async |state: &Path, local: Local, _: Ends| {
+        local.raise(spec('a')).await.unwrap();
+        local.end(&id('a')).await.unwrap();
+        let directory = state.join("sandboxes").join(id('a').as_str());
+        std::os::unix::fs::chown(&directory, Some(1), Some(1)).unwrap();
+        let refused = local.raise(spec('a')).await.unwrap_err().to_string();
+        assert!(refused.contains("belongs to user 1"), "{refused}");
+        local.changes(&id('a')).await.unwrap_err();
+        local.discard(&id('a')).await.unwrap();
+        assert!(!directory.exists());
+    });
+}
+
+/// The capabilities that a process may use; none of one that has ended.
+fn permitted(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:"));
+    permitted.map_or(0, |text| u64::from_str_radix(text.trim(), 16).unwrap())
+}
+
+#[test]
+fn what_the_supervisor_starts_has_no_power_to_become_another_user() {
+    const SETUID: u64 = 1 << 7;
+    const CHOWN: u64 = 1;
+    served(async |_: &Path, local: Local, _: Ends| {
+        let with = SessionSpec {
+            network: SessionNetwork {
+                enabled: true,
+                allow: vec!["example.com".to_owned()],
+            },
+            ..spec('a')
+        };
+        let _raised = local.raise(with).await.unwrap();
+        // The accountant and the proxy; the session's first process has its powers in its own namespace.
+        let namespace = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/user")).unwrap();
+        let (supervisor, host) = (nursery(), namespace(std::process::id()));
+        assert_ne!(permitted(supervisor) & SETUID, 0);
+        let found = server::children(supervisor);
+        let on_the_host: Vec<_> = found
+            .iter()
+            .filter(|pid| namespace(**pid) == host)
+            .collect();
+        assert_eq!(on_the_host.len(), 2, "{found:?}");
+        for pid in on_the_host {
+            let permitted = permitted(*pid);
+            assert_eq!(permitted & (SETUID | CHOWN), 0, "{pid}: {permitted:x}");
+        }
     });
 }

@@ -196,20 +196,22 @@ pub struct Served {
 /// Must be called while the process has a single thread.
 pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), ServeError> {
     check(&settings)?;
-    let lock = data_directory::take(&settings.data, settings.user)?;
+    let is_root = settings.session_uids.is_some();
+    let anybody = is_root.then(|| settings.user.unwrap_or(session_users::NOBODY_ELSE));
+    let lock = data_directory::take(&settings.data, anybody)?;
     let taken = session_users::take(&settings.data, settings.user, settings.session_uids)?;
     if let Some(range) = taken.users.and_then(|users| users.each) {
         data_directory::check_passable(&settings.data, range.supervisor())?;
     }
-    let nursery = Nursery::start_as(&settings.data.join("sessions"), taken.users);
+    let nursery = Nursery::start(&settings.data.join("sessions"), taken.users);
     let nursery = nursery.map_err(ServeError::Nursery)?;
     descriptors::allow_all();
     logging::start(&settings.log_level).map_err(ServeError::LogLevel)?;
     match (&taken.warning, taken.users) {
-        (Some(reason), _) => {
-            tracing::warn!(reason, "{SHARED}: {reason}");
+        (Some(warning), _) => tracing::warn!("{warning}"),
+        (None, None) => {
+            tracing::info!("{}: only root can give each its own", session_users::SHARED);
         }
-        (None, None) => tracing::info!("{SHARED}: only root can give each its own"),
         (None, Some(_)) => {}
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -222,14 +224,11 @@ pub fn serve(settings: Settings, listening: impl FnOnce(&Served)) -> Result<(), 
     served
 }
 
-/// Said where sessions do not have users of their own.
-const SHARED: &str =
-    "all sessions have the same user of this machine, and share what the kernel counts by user";
-
 /// What is to be said against these settings before anything is touched. [`serve`] says it, too.
 pub fn check(settings: &Settings) -> Result<(), ServeError> {
     Records::check_url(&settings.database.0)?;
     check_node(settings)?;
+    session_users::check(settings.user, settings.session_uids)?;
     let bind = settings.bind;
     if bind.ip().is_loopback() {
         return Ok(());

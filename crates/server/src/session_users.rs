@@ -25,89 +25,116 @@ const KEPT: &str = "session.uids";
 const PLACE: &str = "/run/daedalos";
 const LOCK: &str = "session-uids";
 
-/// Ranges are chosen above those that systemd and others give to containers, and below what a signed number
-/// holds.
-const LOWEST: u32 = 1_900_000_000;
-const EACH: u32 = 65_536;
-const MANY: u32 = 3600;
+/// Ranges are chosen above those that systemd gives to containers and SSSD to accounts of a domain, and below what a
+/// signed number holds.
+const LOWEST: u32 = 2_010_000_000;
+const EACH: u32 = 1 << 20;
+const MANY: u32 = 128;
 
 /// How many ranges are tried.
 const TRIES: usize = 64;
+
+/// The user of all sessions where they share one and none was named.
+pub(crate) const NOBODY_ELSE: Ids = Ids {
+    user: 59_999,
+    group: 59_999,
+};
 
 /// The lists of ids that somebody has: `name:…:first[:count]`.
 const ACCOUNTS: [(&str, usize); 2] = [("/etc/passwd", 2), ("/etc/group", 2)];
 const SUBORDINATE: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
 
-/// Whom sessions belong to, and what is to be held while they do.
+/// The users of sessions, and what keeps other servers from them.
 #[derive(Debug)]
 pub(crate) struct Taken {
+    /// None where the server is not root.
     pub(crate) users: Option<Users>,
     /// Other servers cannot have the range while this is open.
     _lock: Option<File>,
-    /// Why all sessions have the same user, where that was not asked for.
+    /// What the operator should know about them.
     pub(crate) warning: Option<String>,
 }
 
-/// Takes a range for the server whose data directory this is, and whose sessions otherwise belong to `user`.
+/// Checks what can be checked before anything is touched.
+pub(crate) fn check(user: Option<Ids>, wanted: Option<SessionUids>) -> Result<(), ServeError> {
+    match wanted {
+        Some(SessionUids::Range(range)) => {
+            check_range(range, user).map_err(|reason| refusal(range, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes a range for the server whose data directory this is. Sessions that have no user of their own get `user`, or
+/// the second of the range. `wanted` is none where the server is not root.
 pub(crate) fn take(
     data: &Path,
     user: Option<Ids>,
-    wanted: SessionUids,
+    wanted: Option<SessionUids>,
 ) -> Result<Taken, ServeError> {
-    let shared = |user: Option<Ids>, warning| Taken {
-        users: user.map(Users::from),
+    let unusable = |source| ServeError::Data {
+        path: data.join(KEPT),
+        source,
+    };
+    let shared = |warning| Taken {
+        users: Some(Users::from(user.unwrap_or(NOBODY_ELSE))),
         _lock: None,
         warning,
     };
-    let Some(user) = user else {
-        return Ok(shared(None, None));
+    let Some(wanted) = wanted else {
+        return Ok(Taken {
+            users: None,
+            _lock: None,
+            warning: None,
+        });
     };
-    let refuse = |range: UserRange, reason: String| ServeError::Users {
-        first: range.first,
-        last: range.last(),
-        reason,
-    };
-    let (range, lock) = match wanted {
-        SessionUids::Shared => return Ok(shared(Some(user), None)),
-        SessionUids::Range(range) => {
-            let lock = claim(range, user).map_err(|reason| refuse(range, reason))?;
+    let before = kept(data).map_err(unusable)?;
+    let (range, lock) = match (wanted, before) {
+        (SessionUids::Shared, None) => return Ok(shared(None)),
+        (SessionUids::Shared, Some(range)) => {
+            let (first, last) = (range.first, range.last());
+            return Ok(shared(Some(format!(
+                "sessions that belong to the users {first} to {last} cannot be used with --session-uids shared"
+            ))));
+        }
+        (SessionUids::Range(range), _) | (SessionUids::Chosen, Some(range)) => {
+            let lock = claim(range, user).map_err(|reason| refusal(range, reason))?;
             (range, lock)
         }
-        SessionUids::Chosen => {
+        (SessionUids::Chosen, None) => {
             let all = UserRange {
                 first: LOWEST,
                 count: EACH * MANY,
             };
-            let possible = is_mapped(all).and_then(|()| is_powerful());
-            if let Err(reason) = possible {
-                return Ok(shared(Some(user), Some(reason)));
+            if let Err(reason) = is_mapped(all).and_then(|()| is_powerful()) {
+                return Ok(shared(Some(format!("{SHARED}: {reason}"))));
             }
-            let unusable = |source| ServeError::Data {
-                path: data.join(KEPT),
-                source,
-            };
-            match kept(data).map_err(unusable)? {
-                Some(range) => {
-                    let lock = claim(range, user).map_err(|reason| refuse(range, reason))?;
-                    (range, lock)
-                }
-                None => {
-                    let (range, lock) = choose(user).map_err(|reason| refuse(all, reason))?;
-                    let text = format!("{}-{}", range.first, range.last());
-                    secrets::kept(data, KEPT, || text).map_err(unusable)?;
-                    (range, lock)
-                }
-            }
+            let (range, lock) = choose(user).map_err(|reason| refusal(all, reason))?;
+            let text = format!("{}-{}", range.first, range.last());
+            secrets::kept(data, KEPT, || text).map_err(unusable)?;
+            (range, lock)
         }
     };
     Ok(Taken {
         users: Some(Users {
-            user,
+            user: user.unwrap_or(range.shared()),
             each: Some(range),
         }),
         _lock: Some(lock),
         warning: None,
     })
+}
+
+/// Logged where sessions do not have users of their own.
+pub(crate) const SHARED: &str =
+    "all sessions have the same user of this machine, and share what the kernel counts by user";
+
+fn refusal(range: UserRange, reason: String) -> ServeError {
+    ServeError::Users {
+        first: range.first,
+        last: range.last(),
+        reason,
+    }
 }
 
 /// The range that was chosen before.
@@ -124,7 +151,7 @@ fn kept(data: &Path) -> io::Result<Option<UserRange>> {
 }
 
 /// A range that nobody has. Where somebody else has the first that is tried, that is no reason to stop.
-fn choose(user: Ids) -> Result<(UserRange, File), String> {
+fn choose(user: Option<Ids>) -> Result<(UserRange, File), String> {
     let mut reason = String::new();
     for _ in 0..TRIES {
         let number = u32::from_le_bytes(random::bytes::<4>()) % MANY;
@@ -141,19 +168,26 @@ fn choose(user: Ids) -> Result<(UserRange, File), String> {
 }
 
 /// Takes a range, or says who has it.
-fn claim(range: UserRange, user: Ids) -> Result<File, String> {
-    if range.contains(user.user) || range.contains(user.group) {
-        return Err(format!("user {}:{} is among them", user.user, user.group));
-    }
-    is_mapped(range)?;
-    is_powerful()?;
-    is_free(range)?;
+fn claim(range: UserRange, user: Option<Ids>) -> Result<File, String> {
+    check_range(range, user)?;
     let lock = open_lock().map_err(|error| format!("cannot open {PLACE}/{LOCK}: {error}"))?;
     match range_lock::try_lock(&lock, range.first, range.count) {
         Ok(true) => Ok(lock),
         Ok(false) => Err("another server on this machine has some of them".to_owned()),
         Err(error) => Err(format!("cannot lock {PLACE}/{LOCK}: {error}")),
     }
+}
+
+/// Can this server use the range, as far as other servers do not?
+fn check_range(range: UserRange, user: Option<Ids>) -> Result<(), String> {
+    if let Some(Ids { user, group }) = user
+        && (range.contains(user) || range.contains(group))
+    {
+        return Err(format!("user {user}:{group} is among them"));
+    }
+    is_mapped(range)?;
+    is_powerful()?;
+    is_free(range)
 }
 
 fn open_lock() -> io::Result<File> {
@@ -238,25 +272,29 @@ fn is_mapped(range: UserRange) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    const USER: Ids = Ids {
-        user: 59_999,
-        group: 59_999,
-    };
+    fn users(taken: &Taken) -> Users {
+        taken.users.unwrap()
+    }
 
     fn range(taken: &Taken) -> UserRange {
-        taken.users.unwrap().each.unwrap()
+        users(taken).each.unwrap()
     }
 
     #[test]
     fn a_data_directory_keeps_its_range() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let first = take(one.path(), Some(USER), SessionUids::Chosen).unwrap();
-        let second = take(other.path(), Some(USER), SessionUids::Chosen).unwrap();
+        let take = |data: &tempfile::TempDir, wanted| take(data.path(), None, Some(wanted));
+        let first = take(&one, SessionUids::Chosen).unwrap();
+        let second = take(&other, SessionUids::Chosen).unwrap();
         let (a, b) = (range(&first), range(&second));
         assert!(a.last() < b.first || b.last() < a.first, "{a:?} {b:?}");
+        assert_eq!(users(&first).user, a.shared());
         drop(first);
-        let again = take(one.path(), Some(USER), SessionUids::Chosen).unwrap();
+        let again = take(&one, SessionUids::Chosen).unwrap();
         assert_eq!(range(&again), a);
+        drop(again);
+        let warning = take(&one, SessionUids::Shared).unwrap().warning.unwrap();
+        assert!(warning.contains(&a.first.to_string()), "{warning}");
     }
 
     #[test]
@@ -266,7 +304,7 @@ mod tests {
             first: 1_890_000_000 + std::process::id(),
             count: 10,
         };
-        let take = || take(data.path(), Some(USER), SessionUids::Range(wanted));
+        let take = || take(data.path(), None, Some(SessionUids::Range(wanted)));
         let first = take().unwrap();
         let refused = take().unwrap_err().to_string();
         assert!(
@@ -280,18 +318,17 @@ mod tests {
     #[test]
     fn users_that_somebody_has_are_refused() {
         let data = tempfile::tempdir().unwrap();
-        for (first, who) in [(1, "/etc/passwd"), (USER.user - 5, "59999:59999")] {
-            let wanted = SessionUids::Range(UserRange { first, count: 10 });
-            let refused = take(data.path(), Some(USER), wanted)
-                .unwrap_err()
-                .to_string();
+        let user = Some(NOBODY_ELSE);
+        for (first, who) in [(1, "/etc/passwd"), (59_995, "59999:59999")] {
+            let wanted = Some(SessionUids::Range(UserRange { first, count: 10 }));
+            let refused = take(data.path(), user, wanted).unwrap_err().to_string();
             assert!(refused.contains(who), "{refused}");
+            assert_eq!(check(user, wanted).unwrap_err().to_string(), refused);
         }
-        let users = take(data.path(), Some(USER), SessionUids::Shared)
-            .unwrap()
-            .users;
-        assert_eq!(users, Some(Users::from(USER)));
-        let users = take(data.path(), None, SessionUids::Chosen).unwrap().users;
-        assert_eq!(users, None);
+        let shared = take(data.path(), None, Some(SessionUids::Shared)).unwrap();
+        assert_eq!(shared.users, Some(Users::from(NOBODY_ELSE)));
+        assert_eq!(shared.warning, None);
+        let own = take(data.path(), None, None).unwrap();
+        assert_eq!(own.users, None);
     }
 }

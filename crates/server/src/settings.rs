@@ -31,10 +31,10 @@ pub struct Settings {
     pub api_key: Option<Secret>,
     /// What the tokens of sessions are derived from; one is made and kept where none is given.
     pub internal_token: Option<Secret>,
-    /// Whom sessions belong to on this machine, when the server is root.
+    /// The user of this machine for sessions that have none of their own, when the server is root.
     pub user: Option<Ids>,
-    /// Which users of this machine sessions have, each its own, when the server is root.
-    pub session_uids: SessionUids,
+    /// Which users of this machine sessions have, each its own. None where the server is not root.
+    pub session_uids: Option<SessionUids>,
     /// From where browsers may speak to it.
     pub allowed_origins: Vec<String>,
     /// The proxies that are believed about where a request comes from.
@@ -64,11 +64,11 @@ pub enum SessionUids {
 const LARGEST_ID: u32 = u32::MAX - 2;
 
 impl SessionUids {
-    /// `FIRST-LAST`, two users at least and none of them root.
+    /// `FIRST-LAST`, three users at least and none of them root.
     pub fn parse_range(text: &str) -> Option<UserRange> {
         let (first, last) = text.split_once('-')?;
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        let is_range = 0 < first && first < last && last <= LARGEST_ID;
+        let is_range = 0 < first && last <= LARGEST_ID && last.checked_sub(first) >= Some(2);
         is_range.then(|| UserRange {
             first,
             count: last - first + 1,

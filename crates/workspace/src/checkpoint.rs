@@ -344,7 +344,7 @@ fn copy_directory(
 ) -> Result<(), BackendError> {
     let made = Dir::open(to).and_then(|dir| dir.make_dir(name.as_bytes()));
     made.map_err(BackendError::io("write to", to))?;
-    let original = match Tree::open(&from.join(name)) {
+    let original = match Tree::open_in(from, name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         original => original.map_err(BackendError::io("read", from))?,
     };

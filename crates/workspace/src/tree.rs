@@ -66,6 +66,15 @@ impl Tree {
         })
     }
 
+    /// Opens the directory `name` of `dir`, which is not followed if it is a symlink.
+    pub(crate) fn open_in(dir: &Path, name: &str) -> io::Result<Tree> {
+        let opened = Dir::open(dir)?.open_dir(name.as_bytes())?;
+        Ok(Tree {
+            path: dir.join(name),
+            ..Tree::of(&opened)?
+        })
+    }
+
     /// The tree below a directory that is open already.
     pub(crate) fn of(dir: &Dir) -> io::Result<Tree> {
         Ok(Tree {

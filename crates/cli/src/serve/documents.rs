@@ -15,7 +15,8 @@ const HOME: &str = "/home/ada";
 const DATA: &str = "/home/ada/.local/share/daedalos/server";
 
 fn document(path: &str) -> String {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let top = Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs the tests"))
+        .join("../..");
     let text = std::fs::read_to_string(top.join(path));
     text.unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -37,8 +37,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME")]
     runtime: Vec<String>,
 
-    /// Whom sessions without a user of their own belong to, when the server is root
-    /// [SANDBOX_USER, 59999:59999]
+    /// The user on this machine for sessions that have none of their own, when the server is root
+    /// [SANDBOX_USER, the second of --session-uids]
     #[arg(long, value_name = "UID:GID")]
     user: Option<String>,
 

@@ -20,9 +20,6 @@ use super::raw::{Given, Origin, Raw};
 use super::setting::{Kind, Which};
 use super::{Surroundings, duration, role, value};
 
-/// Whom sessions belong to on the host when the server is root: nobody else.
-const NOBODY_ELSE: &str = "59999:59999";
-
 /// Sessions end within a minute of when they should.
 const LONGEST_REAP_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -124,7 +121,7 @@ fn data(reading: &mut Reading<'_>, around: &Surroundings<'_>) -> Result<PathBuf,
 
 fn user(reading: &mut Reading<'_>, is_root: bool) -> Result<Option<Ids>, SettingError> {
     match (is_root, reading.raw.get(Which::User)) {
-        (true, _) => Ok(Some(reading.one(Which::User, NOBODY_ELSE, value::user)?)),
+        (true, _) => reading.optional(Which::User, "one of session_uids", value::user),
         (false, None) => {
             reading.show(Which::User, "your own".to_owned(), Origin::Default);
             Ok(None)
@@ -137,12 +134,18 @@ fn user(reading: &mut Reading<'_>, is_root: bool) -> Result<Option<Ids>, Setting
     }
 }
 
-fn session_uids(reading: &mut Reading<'_>, is_root: bool) -> Result<SessionUids, SettingError> {
+fn session_uids(
+    reading: &mut Reading<'_>,
+    is_root: bool,
+) -> Result<Option<SessionUids>, SettingError> {
     match (is_root, reading.raw.get(Which::SessionUids)) {
-        (true, _) => reading.one(Which::SessionUids, "chosen", value::session_uids),
+        (true, _) => {
+            let wanted = reading.one(Which::SessionUids, "chosen", value::session_uids)?;
+            Ok(Some(wanted))
+        }
         (false, None) => {
             reading.show(Which::SessionUids, "your own".to_owned(), Origin::Default);
-            Ok(SessionUids::Shared)
+            Ok(None)
         }
         (false, Some(given)) => Err(wrong(
             Which::SessionUids,

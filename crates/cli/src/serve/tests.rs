@@ -141,20 +141,28 @@ fn with_nothing_said_everything_is_as_documented() {
 fn root_keeps_its_data_with_the_system_and_gives_sessions_to_nobody() {
     let settings = Start::new().root().settings();
     assert_eq!(settings.data, PathBuf::from("/var/lib/sandbox"));
-    let nobody = Ids {
-        user: 59_999,
-        group: 59_999,
-    };
-    assert_eq!(settings.user, Some(nobody));
-    assert_eq!(settings.session_uids, SessionUids::Chosen);
+    assert_eq!(settings.user, None);
+    assert_eq!(settings.session_uids, Some(SessionUids::Chosen));
+    assert_eq!(Start::new().settings().session_uids, None);
     let uids = |text| Start::new().root().flags(["--session-uids", text]);
     let range = SessionUids::parse_range("200000-265535").unwrap();
     assert_eq!(
         uids("200000-265535").settings().session_uids,
-        SessionUids::Range(range)
+        Some(SessionUids::Range(range))
     );
-    assert_eq!(uids("shared").settings().session_uids, SessionUids::Shared);
-    for wrong in ["0-10", "10", "10-10", "10-9", "1-4294967295", "some"] {
+    assert_eq!(
+        uids("shared").settings().session_uids,
+        Some(SessionUids::Shared)
+    );
+    for wrong in [
+        "0-10",
+        "10",
+        "10-10",
+        "10-11",
+        "10-9",
+        "1-4294967295",
+        "some",
+    ] {
         assert!(
             uids(wrong).refusal().contains("is no range of users"),
             "{wrong}"

@@ -30,7 +30,7 @@ impl Gatehouse {
     /// has a single thread.
     pub(crate) fn open(doors: Doors, way: &Way) -> io::Result<Gatehouse> {
         let opener = rustix::process::getpid();
-        let started = way.start(Namespaces::empty(), Parent::Caller, (), |entered| {
+        let body = |entered: io::Result<()>| {
             let serve = || -> io::Result<()> {
                 entered?;
                 close_others(&doors.descriptors())?;
@@ -57,8 +57,9 @@ impl Gatehouse {
                 }
             };
             i32::from(serve().is_err())
-        });
-        let (process, ()) = started?;
+        };
+        let start = || way.start(Namespaces::empty(), Parent::Caller, (), body);
+        let (process, ()) = powers::with(Powers::Files, start)??;
         Ok(Gatehouse { process })
     }
 }

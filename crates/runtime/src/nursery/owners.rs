@@ -5,22 +5,25 @@
 //! user of its own out of a range, and so has the supervisor, which acts as the session's user in everything
 //! that concerns that session. The owner of a workspace's directory is the record of who that is.
 //!
-//! A session that starts from a copy of a directory belongs to the user that the server was told: what it
-//! changes there, and what is promoted, has that directory's owner.
+//! All sessions that start from a copy of a directory have the same user: what they change there, and what is
+//! promoted, belongs to it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use sandbox_linux::clone::leave;
 use sandbox_linux::identity::Ids;
 use sandbox_linux::powers::{Powers, act_as};
 use sandbox_model::id::SessionId;
 
+use super::Refusal;
 use super::workspaces::{self, SANDBOXES};
-use super::{Refusal, RefusalKind};
 use crate::spec::{SessionSpec, Workspace};
 use crate::users::{UserRange, Users};
 
@@ -30,39 +33,44 @@ const PASSABLE: u32 = 0o711;
 /// Everybody may read the directory that empty workspaces are copies of.
 const READABLE: u32 = 0o755;
 
-/// Whom sessions belong to.
+/// So many users that were given last are not given again, whatever the disk says: their workspaces may be under way.
+const RECENT: usize = 1000;
+
+/// The users of sessions.
 pub(super) enum Owners {
-    /// Whoever runs the server.
+    /// All have the user of this process.
     Own,
-    /// Users of a range.
+    /// Each has one of a range.
     Each(Box<Each>),
 }
 
-/// One user each.
+/// One user for each session.
 pub(super) struct Each {
     root: PathBuf,
-    /// Whom those belong to that have no user of their own.
+    /// The user of sessions that have none of their own.
     shared: Ids,
     range: UserRange,
     /// Users that have a workspace, or had one.
     taken: BTreeSet<u32>,
+    /// Those that were given last, the newest last.
+    recent: VecDeque<u32>,
     next: u32,
     watcher: Option<Pid>,
 }
 
-/// Who owns one session.
+/// The user of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Whoever runs the server.
+    /// That of this process.
     Own,
-    /// The user that the server was told.
+    /// That of all sessions that have none of their own.
     Shared(Ids),
-    /// A user that no other session has.
+    /// One that no other session has.
     Single(Ids),
 }
 
 impl Owners {
-    /// The owners of the sessions in `root`, for a supervisor that is nobody yet in particular.
+    /// The owners of the sessions in `root`, for a supervisor that has its own user and all its powers.
     pub(super) fn open(root: &Path, users: Option<Users>) -> io::Result<Owners> {
         let Some(Users {
             user,
@@ -71,45 +79,66 @@ impl Owners {
         else {
             return Ok(Owners::Own);
         };
+        prepare(root, user)?;
         let mut each = Each {
             root: root.to_owned(),
             shared: user,
             range,
             taken: BTreeSet::new(),
+            recent: VecDeque::new(),
             next: 0,
             watcher: rustix::process::getppid(),
         };
-        each.acting(Owner::Shared(user), || prepare(root))??;
         each.look()?;
         Ok(Owners::Each(Box::new(each)))
     }
 
-    /// Who owns a session. A new one is made a workspace that is its owner's.
+    /// Returns the owner of a session, and makes it a workspace where it has none.
     pub(super) fn of_spec(&mut self, spec: &SessionSpec) -> Result<Owner, Refusal> {
         let Owners::Each(each) = self else {
             return Ok(Owner::Own);
         };
-        match (each.known(&spec.session_id)?, &spec.workspace) {
-            (Some(owner), _) => Ok(owner),
-            (None, Workspace::Source(_)) => Ok(Owner::Shared(each.shared)),
-            (None, Workspace::Empty) => {
-                let owner = each.allot()?;
-                let root = each.root.clone();
-                let made = each.acting(Owner::Shared(each.shared), || {
-                    workspaces::of(&root, spec).map(drop)
-                });
-                made.map_err(Refusal::from)??;
-                give(&each.directory(&spec.session_id), owner)?;
-                Ok(Owner::Single(owner))
-            }
+        if let Some(owner) = each.known(&spec.session_id)? {
+            return Ok(owner);
+        }
+        let (owner, powers) = match &spec.workspace {
+            // Copying a large one takes long.
+            Workspace::Source(_) => (Owner::Shared(each.shared), Powers::Kill),
+            // The directory of all workspaces is another user's.
+            Workspace::Empty => (Owner::Single(each.allot()?), Powers::Files),
+        };
+        let make = || workspaces::of(&each.root, spec).map(drop);
+        each.acting(owner, powers, make)??;
+        match each.known(&spec.session_id)? {
+            Some(found) if found == owner => Ok(owner),
+            found => Err(Refusal::from(format!(
+                "its workspace was made for {owner:?}, and belongs to {found:?}"
+            ))),
         }
     }
 
-    /// Who owns a session that has a workspace.
+    /// Returns the owner of a session that has a workspace.
     pub(super) fn of(&self, id: &SessionId) -> Result<Owner, Refusal> {
         match self {
             Owners::Own => Ok(Owner::Own),
             Owners::Each(each) => Ok(each.known(id)?.unwrap_or(Owner::Shared(each.shared))),
+        }
+    }
+
+    /// Returns who may discard a session's workspace: the supervisor, if its owner is not one of the range.
+    pub(super) fn of_discard(&self, id: &SessionId) -> Owner {
+        match (self, self.of(id)) {
+            (Owners::Each(each), Err(_)) => Owner::Single(each.range.supervisor()),
+            (_, Ok(owner)) => owner,
+            (Owners::Own, Err(_)) => Owner::Own,
+        }
+    }
+
+    /// Who owns what is promoted, and the sessions that start from a directory.
+    pub(super) fn of_sources(&self) -> Owner {
+        match self {
+            Owners::Own => Owner::Own,
+            Owners::Each(each) => Owner::Shared(each.shared),
         }
     }
 
@@ -121,42 +150,35 @@ impl Owners {
         }
     }
 
-    /// Does `work` as the owner of a session.
-    pub(super) fn acting<T>(&self, owner: Owner, work: impl FnOnce() -> T) -> io::Result<T> {
+    /// Does `work` as the owner of a session, with these powers.
+    pub(super) fn acting<T>(
+        &self,
+        owner: Owner,
+        powers: Powers,
+        work: impl FnOnce() -> T,
+    ) -> io::Result<T> {
         match self {
             Owners::Own => Ok(work()),
-            Owners::Each(each) => each.acting(owner, work),
-        }
-    }
-}
-
-impl Owner {
-    /// What a process that acts as the owner may do beyond that: a user of a session's own is nobody in the
-    /// directories that all of them are in.
-    fn powers(self) -> Powers {
-        match self {
-            Owner::Own | Owner::Shared(_) => Powers::None,
-            Owner::Single(_) => Powers::All,
+            Owners::Each(each) => each.acting(owner, powers, work),
         }
     }
 
-    /// What of that an errand keeps, where the supervisor has any.
-    pub(super) fn left_to_errands(self) -> Option<Powers> {
-        match self {
-            Owner::Own => None,
-            Owner::Shared(_) => Some(Powers::None),
-            Owner::Single(_) => Some(Powers::Others),
-        }
+    /// What an errand keeps that may have `wanted`: nothing is taken from a process that never had any powers.
+    pub(super) fn left_to_errand(&self, wanted: Powers) -> Option<Powers> {
+        matches!(self, Owners::Each(_)).then_some(wanted)
     }
 }
 
 impl Each {
-    /// Notes which users have a workspace.
+    /// Notes which users cannot be given to a new session.
     fn look(&mut self) -> io::Result<()> {
+        self.taken.insert(self.shared.user);
         let directory = self.root.join(SANDBOXES);
         for entry in std::fs::read_dir(directory)? {
             // What is gone by now has no owner.
-            if let Ok(found) = entry?.metadata() {
+            if let Ok(found) = entry?.metadata()
+                && found.is_dir()
+            {
                 self.taken.insert(found.uid());
             }
         }
@@ -185,55 +207,54 @@ impl Each {
         }
         let (user, directory) = (owner.user, self.directory(id));
         let (first, last) = (self.range.first, self.range.last());
-        Err(Refusal {
-            kind: RefusalKind::Conflict,
-            reason: format!(
-                "its workspace belongs to user {user}, which is not among the users of sessions, {first} to \
-                 {last}: start the server with the range that it was made with, or change the owner of {} to \
-                 {}:{}",
-                directory.display(),
-                self.shared.user,
-                self.shared.group
-            ),
-        })
+        Err(Refusal::from(format!(
+            "{} belongs to user {user}, who is not one of {first} to {last}: start the server with the \
+             --session-uids that it was made with",
+            directory.display()
+        )))
     }
 
     /// A user that no session has.
     fn allot(&mut self) -> Result<Ids, Refusal> {
-        if let Some(found) = self.free() {
-            return Ok(found);
+        let mut found = self.free();
+        if found.is_none() {
+            // Those whose workspaces were removed meanwhile.
+            self.taken = self.recent.iter().copied().collect();
+            self.look()?;
+            found = self.free();
         }
-        // Those whose workspaces were removed meanwhile.
-        self.taken.clear();
-        self.look()?;
-        if let Some(found) = self.free() {
-            return Ok(found);
+        let Some(user) = found else {
+            let (first, last) = (self.range.first, self.range.last());
+            return Err(Refusal::from(format!(
+                "every user from {first} to {last} has a workspace: use a larger --session-uids or a shorter \
+                 --retention"
+            )));
+        };
+        self.recent.push_back(user);
+        if self.recent.len() > RECENT.min(self.range.count as usize / 2) {
+            self.recent.pop_front();
         }
-        let (first, last) = (self.range.first, self.range.last());
-        Err(Refusal {
-            kind: RefusalKind::Full,
-            reason: format!("every user from {first} to {last} has a workspace"),
-        })
+        Ok(Ids { user, group: user })
     }
 
-    /// The next user that nobody is known to have.
-    fn free(&mut self) -> Option<Ids> {
+    /// The next user that is not taken.
+    fn free(&mut self) -> Option<u32> {
         let many = self.range.count - 1;
         for _ in 0..many {
             let user = self.range.first + 1 + self.next;
             self.next = (self.next + 1) % many;
             if self.taken.insert(user) {
-                return Some(Ids { user, group: user });
+                return Some(user);
             }
         }
         None
     }
 
-    fn acting<T>(&self, owner: Owner, work: impl FnOnce() -> T) -> io::Result<T> {
+    fn acting<T>(&self, owner: Owner, powers: Powers, work: impl FnOnce() -> T) -> io::Result<T> {
         match owner {
             Owner::Own => return Ok(work()),
             Owner::Shared(user) | Owner::Single(user) => {
-                if let Err(error) = act_as(user, owner.powers()) {
+                if let Err(error) = act_as(user, powers) {
                     self.come_back();
                     return Err(error);
                 }
@@ -259,24 +280,26 @@ impl Each {
     }
 }
 
-/// Makes the directories that workspaces of different users are in. As the one to whom `root` belongs.
-fn prepare(root: &Path) -> io::Result<()> {
-    let mode = root.metadata()?.permissions().mode() | PASSABLE;
-    std::fs::set_permissions(root, std::fs::Permissions::from_mode(mode))?;
+/// Makes the directories that workspaces of different users are in, which belong to `shared`, as `root` does.
+fn prepare(root: &Path, shared: Ids) -> io::Result<()> {
+    let root = open_directory(CWD, root)?;
+    let mode =
+        Mode::from_raw_mode(rustix::fs::fstat(&root)?.st_mode) | Mode::from_raw_mode(PASSABLE);
+    rustix::fs::fchmod(&root, mode)?;
     for (name, mode) in [(SANDBOXES, PASSABLE), (workspaces::EMPTY, READABLE)] {
-        let directory = root.join(name);
-        std::fs::create_dir_all(&directory)?;
-        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(mode))?;
+        match rustix::fs::mkdirat(&root, name, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        let directory = open_directory(&root, name)?;
+        let (user, group) = (Uid::from_raw(shared.user), Gid::from_raw(shared.group));
+        rustix::fs::fchown(&directory, Some(user), Some(group))?;
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))?;
     }
     Ok(())
 }
 
-/// Gives a workspace that was just made, and that nothing was written to, to its owner.
-fn give(directory: &Path, owner: Ids) -> io::Result<()> {
-    let to = (Some(owner.user), Some(owner.group));
-    for entry in std::fs::read_dir(directory)? {
-        lchown(entry?.path(), to.0, to.1)?;
-    }
-    // Last: whose it is says that the rest is, too.
-    lchown(directory, to.0, to.1)
+fn open_directory(parent: impl AsFd, path: impl rustix::path::Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(parent, path, flags, Mode::empty())?)
 }

@@ -93,7 +93,15 @@ fn start(number: u64, root: &Path, users: Option<Users>, socket: &OwnedFd) -> io
             let owners = Owners::open(root, users)?;
             At::new(number, root.to_owned(), socket, ground, owners)?.work()
         };
-        i32::from(run().is_err())
+        match run() {
+            Ok(()) => 0,
+            Err(error) => {
+                if let Ok(text) = serde_json::to_vec(&Notice::Down(error.to_string())) {
+                    let _ = message::send(socket, &text, &[]);
+                }
+                1
+            }
+        }
     })?;
     Ok(supervisor)
 }

@@ -20,6 +20,7 @@ use sandbox_isolation::accountant::Accountant;
 use sandbox_isolation::keeper::Kept;
 use sandbox_isolation::limits::{self, Ground, Group};
 use sandbox_linux::message;
+use sandbox_linux::powers::Powers;
 use sandbox_model::id::SessionId;
 use serde::{Deserialize, Serialize};
 
@@ -178,6 +179,11 @@ impl At {
         self.say(Notice::Ready(self.supervisor, enforceable), None)?;
         // What cannot be removed now is in nobody's way.
         let _ = workspaces::sweep(&self.root);
+        // A source that cannot be repaired now must not keep the server from its other sessions; the next
+        // promote to it tells why.
+        let recover = || workspaces::recover_sources(&self.root);
+        let owner = self.owners.of_sources();
+        let _ = self.owners.acting(owner, Powers::Kill, recover)?;
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
@@ -342,8 +348,9 @@ impl At {
         } = {
             let owner = self.owners.of_spec(spec)?;
             let (root, ground) = (&self.root, &self.ground);
-            self.owners
-                .acting(owner, || raise::raise(root, ground, spec, line))??
+            // What is in the workspace's directory could be code's, so that its owner's powers have to do.
+            let raise = || raise::raise(root, ground, spec, line);
+            self.owners.acting(owner, Powers::None, raise)??
         };
         let key = self.number();
         let session = Session {
@@ -384,9 +391,10 @@ impl At {
             Next::Tell(number) => (number, Ok(Done::Plain)),
             Next::Discard(number) => {
                 let root = self.root.clone();
-                let errand = self.owners.of(&id).and_then(|owner| {
-                    self.errand(number, COPYING, owner, || workspaces::discard(&root, &id))
-                });
+                // It is put beside those of other users, and may be deleted with them.
+                let powers = (self.owners.of_discard(&id), Powers::Files);
+                let errand =
+                    self.errand(number, COPYING, powers, || workspaces::discard(&root, &id));
                 let sent =
                     errand.and_then(|errand| self.send_out(errand, Waits::Orders(id.clone())));
                 match sent {
@@ -425,6 +433,12 @@ impl At {
     /// Nothing may be written while a workspace is copied: one that is raised is held still, and one that is not is
     /// raised afterwards.
     fn fork(&mut self, number: u64, from: &SessionId, to: &SessionId) -> Result<(), Refusal> {
+        let root = self.root.clone();
+        if !self.sessions.contains_key(from) {
+            let end = || workspaces::end_orphans_of(&root, from);
+            self.owners
+                .acting(self.owners.of(from)?, Powers::None, end)??;
+        }
         let owner = self.owners.of_copy(from)?;
         let held = match self.sessions.get_mut(from) {
             Some(session) => {
@@ -437,9 +451,13 @@ impl At {
             }
             None => Waits::Orders(from.clone()),
         };
-        let root = self.root.clone();
         let is_raised = matches!(held, Waits::Held(_));
-        let errand = self.errand(number, COPYING, owner, || {
+        let powers = match owner {
+            // It reads what belongs to another user.
+            Owner::Single(_) => (owner, Powers::Files),
+            Owner::Own | Owner::Shared(_) => (owner, Powers::None),
+        };
+        let errand = self.errand(number, COPYING, powers, || {
             workspaces::fork(&root, from, to, is_raised)
         });
         match errand {
@@ -455,7 +473,8 @@ impl At {
 
     fn changes(&mut self, number: u64, id: &SessionId) -> Result<(), Refusal> {
         let (root, owner) = (self.root.clone(), self.owners.of(id)?);
-        let errand = self.errand(number, LOOKING, owner, || workspaces::changes(&root, id))?;
+        let powers = (owner, Powers::None);
+        let errand = self.errand(number, LOOKING, powers, || workspaces::changes(&root, id))?;
         self.send_out(errand, Waits::Nothing)
     }
 
@@ -465,23 +484,24 @@ impl At {
             return Err(Refusal::conflict("it is raised"));
         }
         let (root, owner) = (self.root.clone(), self.owners.of(id)?);
-        let errand = self.errand(number, COPYING, owner, || {
+        let powers = (owner, Powers::None);
+        let errand = self.errand(number, COPYING, powers, || {
             workspaces::promote(&root, id, what)
         })?;
         self.send_out(errand, Waits::Orders(id.clone()))
     }
 
-    /// Has `work` done as the owner of a session.
+    /// Has `work` done as the owner of a session, with these powers.
     fn errand<T: Serialize>(
         &self,
         number: u64,
         patience: Duration,
-        owner: Owner,
+        (owner, powers): (Owner, Powers),
         work: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<Errand, Refusal> {
-        let left = owner.left_to_errands();
+        let left = self.owners.left_to_errand(powers);
         let start = || Errand::start(number, patience, left, work);
-        Ok(self.owners.acting(owner, start)??)
+        Ok(self.owners.acting(owner, powers, start)??)
     }
 
     fn send_out(&mut self, errand: Errand, waits: Waits) -> Result<(), Refusal> {

@@ -45,10 +45,13 @@ const BUDGET: Budget = Budget {
 /// Removes what was half made when somebody was killed.
 pub(super) fn sweep(root: &Path) -> Result<(), Refusal> {
     let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
-    sandboxes.sweep().map_err(refusal)?;
-    // A source that cannot be repaired now must not keep the server from its other sessions; the next
-    // promote to it tells why.
-    let _ = promote::recover_all(&sandboxes);
+    sandboxes.sweep().map_err(refusal)
+}
+
+/// Finishes or takes back promotes that were interrupted.
+pub(super) fn recover_sources(root: &Path) -> Result<(), Refusal> {
+    let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
+    promote::recover_all(&sandboxes.unswept()).map_err(refusal)?;
     Ok(())
 }
 
@@ -112,7 +115,8 @@ pub(super) fn discard(root: &Path, id: &SessionId) -> Result<(), Refusal> {
     removal::discard(sandbox, &mut Silent).map_err(refusal)
 }
 
-/// Makes `to` a copy of the workspace of `from`. If that is raised, nothing in it moves.
+/// Makes `to` a copy of the workspace of `from`, in which nothing moves: it is raised and held still, or its orphans
+/// have been ended.
 pub(super) fn fork(
     root: &Path,
     from: &SessionId,
@@ -122,10 +126,7 @@ pub(super) fn fork(
     let sandbox = existing(root, from)?;
     let copied = match is_raised {
         true => checkpoint::fork_still(&sandbox, &name(to)?, &mut Silent),
-        false => {
-            end_orphans(&sandbox)?;
-            checkpoint::fork(&sandbox, &name(to)?, &mut Silent)
-        }
+        false => checkpoint::fork(&sandbox, &name(to)?, &mut Silent),
     };
     match copied {
         Ok(fork) => {
@@ -222,6 +223,11 @@ pub(super) fn end_orphans(sandbox: &Sandbox) -> Result<Runs, Refusal> {
     Ok(runs)
 }
 
+/// The same, by the session's name.
+pub(super) fn end_orphans_of(root: &Path, id: &SessionId) -> Result<(), Refusal> {
+    end_orphans(&existing(root, id)?).map(drop)
+}
+
 fn existing(root: &Path, id: &SessionId) -> Result<Sandbox, Refusal> {
     let sandboxes = Root::open(&root.join(SANDBOXES)).map_err(refusal)?;
     find(&sandboxes, id)?.ok_or_else(|| Refusal {
@@ -265,6 +271,8 @@ impl Write for Room {
             let worth = match byte {
                 b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
                 byte if byte.is_ascii_control() => 6,
+                // What is not UTF-8 becomes a replacement character for each byte.
+                0x80.. => 3,
                 _ => 1,
             };
             if worth > self.left {

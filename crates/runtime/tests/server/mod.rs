@@ -62,16 +62,7 @@ pub fn served_by_tester(body: impl AsyncFn(&Path, Local, Ends)) {
     assert_eq!(status, Some(0));
 }
 
-/// The same, for a server that is root and gives each session a user of its own.
-pub fn served_by_each(body: &impl AsyncFn(&Path, Local, Ends)) {
-    let directory = tempfile::tempdir().unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(directory.path(), open).unwrap();
-    let state = directory.path().join("state");
-    assert_eq!(serve_each(&state, body), Some(0));
-}
-
-/// The users of sessions there. Tests that run at the same time have others.
+/// The users of sessions of a server that is root. Tests that run at the same time have others.
 pub fn users() -> Users {
     Users {
         user: tester(),
@@ -82,27 +73,15 @@ pub fn users() -> Users {
     }
 }
 
-/// One life of such a server.
-pub fn serve_each(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i32> {
-    let users = users();
-    process(|| {
-        let nursery = Nursery::start_as(state, Some(users)).unwrap();
-        live_with(nursery, state, body);
-    })
-}
-
 /// One life of a server: its exit status.
 pub fn serve(state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) -> Option<i32> {
-    process(|| live(state, Some(tester()), body))
+    let users = users();
+    process(|| live(state, Some(users), body))
 }
 
 /// A life of a server in this process, which must have a single thread.
-pub fn live(state: &Path, user: Option<Ids>, body: &impl AsyncFn(&Path, Local, Ends)) {
-    let nursery = Nursery::start(state, user).unwrap();
-    live_with(nursery, state, body);
-}
-
-fn live_with(nursery: Nursery, state: &Path, body: &impl AsyncFn(&Path, Local, Ends)) {
+pub fn live(state: &Path, users: Option<Users>, body: &impl AsyncFn(&Path, Local, Ends)) {
+    let nursery = Nursery::start(state, users).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let (local, ends) = Local::new(nursery).unwrap();

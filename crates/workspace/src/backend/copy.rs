@@ -73,7 +73,7 @@ impl Backend for Copy {
         progress: &mut dyn Progress,
     ) -> Result<(), BackendError> {
         let known = Manifest::load(from).map_err(BackendError::io("read", from))?;
-        let work = Tree::open(&from.join(WORK)).map_err(BackendError::io("read", from))?;
+        let work = Tree::open_in(from, WORK).map_err(BackendError::io("read", from))?;
         let copy = make_work(to).map_err(BackendError::io("write to", to))?;
         let (_, records) = transfer::copy_tree_recorded(&work, &copy, &[], progress)?;
         let entries = known.iter().map(|entry| {

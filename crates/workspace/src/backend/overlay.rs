@@ -162,7 +162,7 @@ pub(crate) fn duplicate_layer(
     to: &Path,
     progress: &mut dyn Progress,
 ) -> Result<(), BackendError> {
-    let upper = Tree::open(&from.join(UPPER)).map_err(BackendError::io("read", from))?;
+    let upper = Tree::open_in(from, UPPER).map_err(BackendError::io("read", from))?;
     let made = (|| {
         let dir = Dir::open(to)?;
         dir.make_dir(UPPER.as_bytes())?;

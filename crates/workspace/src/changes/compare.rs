@@ -2,7 +2,7 @@
 
 use std::io;
 
-use sandbox_model::{ChangeKind, EntryKind, Fingerprint, OverlayXattr, RelPath};
+use sandbox_model::{BackendKind, ChangeKind, EntryKind, Fingerprint, OverlayXattr, RelPath};
 
 use crate::base::unchanged;
 use crate::layer::{Contents, Touched};
@@ -32,7 +32,7 @@ pub(super) fn compare(
     Ok(kind.map(|kind| (kind, xattrs_changed)))
 }
 
-/// Does the mode or the owner differ? The root's owner in an ordinary user's overlay is that of the
+/// Does the mode or the owner differ? The root's owner in an ordinary user's overlay or copy is that of the
 /// layer's directory, which cannot be given to another's group; nobody inside can change it either.
 fn attributes_differ(
     view: &View<'_>,
@@ -41,7 +41,12 @@ fn attributes_differ(
     now: &Fingerprint,
 ) -> bool {
     let (mode, uid, gid) = attributes(was);
-    let owned_by_layer = path.is_root() && view.sandbox.meta.xattr == Some(OverlayXattr::User);
+    let meta = &view.sandbox.meta;
+    let is_users = match meta.backend {
+        BackendKind::Copy => !rustix::process::geteuid().is_root(),
+        BackendKind::Overlay | BackendKind::Btrfs => meta.xattr == Some(OverlayXattr::User),
+    };
+    let owned_by_layer = path.is_root() && is_users;
     let was = match owned_by_layer {
         true => (mode, now.entry.uid, now.entry.gid),
         false => (mode, uid, gid),

@@ -1,7 +1,7 @@
 //! Remembering that an overlay works.
 //!
 //! A trial costs a process and a mount. Its success holds for as long as the machine runs the same
-//! kernel, for the same user and the same two filesystems, so it is kept in the root's `.probe`.
+//! kernel, for root or for ordinary users, and for the same two filesystems, so it is kept in the root's `.probe`.
 
 use std::io;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn key(source: &Path, state: &Path) -> io::Result<String> {
         "overlay {:x} {:x} {} {} {}",
         device(source)?,
         device(state)?,
-        geteuid().as_raw(),
+        if geteuid().is_root() { "root" } else { "user" },
         release.release().to_string_lossy(),
         boot.trim()
     ))
