@@ -205,8 +205,8 @@ fn credentials(home: &Home, path: &Path) -> (Vec<PathBuf>, Vec<Hidden>) {
         let Ok(found) = std::fs::canonicalize(named) else {
             continue;
         };
-        // What is in `/` itself is the machine's, whatever a variable says.
-        if found.components().count() <= 2 {
+        // A directory in `/` itself is the machine's, whatever a variable says.
+        if found.components().count() <= 2 && found.is_dir() {
             continue;
         }
         match found.strip_prefix(path) {
@@ -454,15 +454,21 @@ mod tests {
         for file in &credentials {
             std::fs::write(file, "secret").unwrap();
         }
+        // As containers have them.
+        let top = tempfile::Builder::new()
+            .prefix("sandbox-test-key")
+            .tempfile_in("/")
+            .unwrap();
         let mut home = at(place.join("home"), place.join("layer"));
         home.credentials = credentials.clone();
         home.credentials.push("/etc".into());
+        home.credentials.push(top.path().to_owned());
         let facts = look(&home).unwrap();
-        let covered = Hidden {
-            path: credentials[1].clone(),
+        let covered = [&credentials[1], top.path()].map(|path: &Path| Hidden {
+            path: path.to_owned(),
             kind: MountPoint::File,
-        };
-        assert_eq!(facts.covered, [covered]);
+        });
+        assert_eq!(facts.covered, covered);
         let whiteout = facts.upper.join(".cache/cargo/token");
         assert!(
             whiteout

@@ -32,9 +32,9 @@ pub fn filter_among_equals() -> Vec<Instruction> {
 }
 
 /// The filter for a proxy: internet sockets, threads, memory, clocks, and reading files. Every other call
-/// fails; nothing can be executed, written to a file, or sent to another process.
-pub fn filter_for_proxy() -> Vec<Instruction> {
-    program::assemble_only(tables::ARCHITECTURE, &tables::proxy_verdicts())
+/// fails; nothing can be executed, written to a file, or sent to a process other than `pid`, which is the proxy's own.
+pub fn filter_for_proxy(pid: u32) -> Vec<Instruction> {
+    program::assemble_only(tables::ARCHITECTURE, &tables::proxy_verdicts(pid))
 }
 
 /// Puts the filter on the calling thread, for good and for everything it starts. Needs
@@ -239,7 +239,7 @@ mod tests {
                 architecture: tables::ARCHITECTURE,
                 arguments: all,
             };
-            run(&filter_for_proxy(), &call).result
+            run(&filter_for_proxy(4711), &call).result
         };
         for number in [
             libc::SYS_read,
@@ -284,6 +284,8 @@ mod tests {
         assert_eq!(socket(libc::AF_UNIX), EAFNOSUPPORT);
         assert_eq!(verdict(libc::SYS_prlimit64, &[0]), ALLOW);
         assert_eq!(verdict(libc::SYS_prlimit64, &[1]), EPERM);
+        assert_eq!(verdict(libc::SYS_tgkill, &[4711, 4712, 6]), ALLOW);
+        assert_eq!(verdict(libc::SYS_tgkill, &[4710, 4710, 9]), EPERM);
         assert_eq!(verdict(libc::SYS_clone3, &[]), ENOSYS);
         assert_eq!(verdict(470, &[]), ENOSYS);
     }

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::users::Users;
+
 /// Where the programs of an unpacked root are: one of these is there.
 const PROGRAMS: [&str; 2] = ["bin", "usr/bin"];
 
@@ -36,10 +38,10 @@ pub(crate) fn resolve(root: &Path, directory: &Path) -> Result<PathBuf, String> 
 }
 
 /// Checks that sessions can have a directory for a system.
-pub(crate) fn check(root: &Path, directory: &Path) -> Result<(), String> {
+pub(crate) fn check(root: &Path, users: Option<Users>, directory: &Path) -> Result<(), String> {
     let found = resolve(root, directory)?;
     let refuse = |reason: String| format!("{} is no image: {reason}", directory.display());
-    if let Some(closed) = closed(&found).map_err(|error| refuse(error.to_string()))? {
+    if let Some(closed) = closed(&found, users).map_err(|error| refuse(error.to_string()))? {
         let closed = closed.display();
         return Err(refuse(format!(
             "the user of sessions cannot access {closed}"
@@ -52,21 +54,26 @@ pub(crate) fn check(root: &Path, directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The first directory on the way to an image that whoever sessions belong to cannot get through. Where a server is root
-/// that is nobody in particular; otherwise it is the server's own user.
-fn closed(image: &Path) -> io::Result<Option<PathBuf>> {
-    if !rustix::process::geteuid().is_root() {
+/// The first directory on the way to an image that the users of sessions cannot get through. Without `users` that is the
+/// server's own user.
+fn closed(image: &Path, users: Option<Users>) -> io::Result<Option<PathBuf>> {
+    let Some(users) = users else {
         let is_open = std::fs::read_dir(image).is_ok();
         return Ok((!is_open).then(|| image.to_owned()));
-    }
+    };
     let mut way: Vec<&Path> = image.ancestors().collect();
     way.reverse();
     for directory in way {
         let is_image = directory == image;
         let needed = if is_image { 0o5 } else { 0o1 };
-        let mode = directory.symlink_metadata()?.mode();
+        let found = directory.symlink_metadata()?;
+        let granted = match users {
+            Users { user, each: None } if user.user == found.uid() => found.mode() >> 6,
+            Users { user, each: None } if user.group == found.gid() => found.mode() >> 3,
+            _ => found.mode(),
+        };
         // Access control lists can open what a mode closes: the session's start will tell.
-        if mode & needed != needed && !has_acl(directory) {
+        if granted & needed != needed && !has_acl(directory) {
             return Ok(Some(directory.to_owned()));
         }
     }
@@ -84,7 +91,21 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use sandbox_linux::identity::Ids;
+
     use super::*;
+    use crate::users::UserRange;
+
+    const EACH: Users = Users {
+        user: Ids {
+            user: 2000,
+            group: 2000,
+        },
+        each: Some(UserRange {
+            first: 3000,
+            count: 1000,
+        }),
+    };
 
     /// What is kept for sessions, and an image beside it.
     fn places() -> (tempfile::TempDir, PathBuf, PathBuf) {
@@ -99,14 +120,15 @@ mod tests {
     #[test]
     fn accepts_an_unpacked_root() {
         let (_base, root, image) = places();
-        assert_eq!(check(&root, &image), Ok(()));
+        assert_eq!(check(&root, None, &image), Ok(()));
+        assert_eq!(check(&root, Some(EACH), &image), Ok(()));
     }
 
     #[test]
     fn refuses_what_holds_sessions_or_is_in_one() {
         let (base, root, _) = places();
         for directory in [Path::new("/"), base.path(), &root, &root.join("one")] {
-            let refused = check(&root, directory).expect_err("no image");
+            let refused = check(&root, None, directory).expect_err("no image");
             assert!(refused.contains("what sessions have"), "{refused}");
         }
     }
@@ -122,7 +144,7 @@ mod tests {
             (&file, "not a directory"),
             (&image.join("bin"), "neither bin nor usr/bin"),
         ] {
-            let refused = check(&root, directory).expect_err("no image");
+            let refused = check(&root, None, directory).expect_err("no image");
             assert!(refused.contains(reason), "{refused}");
         }
     }
@@ -132,12 +154,20 @@ mod tests {
         let (_base, root, image) = places();
         for mode in [0o700, 0o711, 0o750, 0o000] {
             std::fs::set_permissions(&image, Permissions::from_mode(mode)).expect("chmod");
-            // An ordinary user's sessions belong to that user.
-            if !rustix::process::geteuid().is_root() && mode != 0 {
-                continue;
-            }
-            let refused = check(&root, &image).expect_err("no image");
+            let refused = check(&root, Some(EACH), &image).expect_err("no image");
             assert!(refused.contains("cannot access"), "{refused}");
         }
+        // Where all sessions have one user, it may be that user's own.
+        let owner = image.metadata().expect("metadata");
+        let user = Ids {
+            user: owner.uid(),
+            group: owner.gid(),
+        };
+        let check = |mode| {
+            std::fs::set_permissions(&image, Permissions::from_mode(mode)).expect("chmod");
+            check(&root, Some(Users::from(user)), &image)
+        };
+        assert_eq!(check(0o700), Ok(()));
+        check(0o077).expect_err("no image");
     }
 }

@@ -357,7 +357,10 @@ impl Runtime for Local {
     fn check_image(&self, image: &Image) -> Result<(), String> {
         match image {
             Image::Host => Ok(()),
-            Image::Directory(directory) => image::check(&self.shared.nursery.root, directory),
+            Image::Directory(directory) => {
+                let Nursery { root, users, .. } = &self.shared.nursery;
+                image::check(root, *users, directory)
+            }
         }
     }
 

@@ -226,6 +226,8 @@ pub struct Nursery {
     pub(crate) enforceable: LimitsEnforced,
     /// Where its state is.
     pub(crate) root: PathBuf,
+    /// The users of its sessions, where it was started by root.
+    pub(crate) users: Option<Users>,
     /// The watcher ends, with the supervisor, when this is closed.
     lifeline: Option<OwnedFd>,
     watcher: Child,
@@ -260,6 +262,7 @@ impl Nursery {
             socket,
             enforceable: LimitsEnforced::default(),
             root: root.to_owned(),
+            users,
             lifeline: Some(lifeline),
             watcher,
         };

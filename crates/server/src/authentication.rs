@@ -201,9 +201,15 @@ async fn holder(
     let holder = match (known, presented) {
         (Some(holder), _) => holder,
         (None, Some(key)) if door == Door::Api || app.keys.recent.has(&key.digest) => {
-            match unknown(app, address, key).await? {
-                Some(holder) => holder,
-                None => return Ok(None),
+            match unknown(app, address, key).await {
+                Ok(Some(holder)) => holder,
+                Ok(None) => return Ok(None),
+                // What needs no key is also there when the database is not.
+                Err(error) if door == Door::Api => return Err(error),
+                Err(_) => {
+                    let allowed = app.rates.strangers.take(address);
+                    return allowed.map(|()| None).map_err(ApiError::too_many);
+                }
             }
         }
         _ => {

@@ -5,7 +5,7 @@
 //! the left of the last untrusted address was written by somebody who is not trusted.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use axum::extract::{ConnectInfo, Request, State};
@@ -16,6 +16,10 @@ use axum::response::Response;
 use crate::state::App;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The address of all clients of which a proxy's headers do not tell one: they contradict each other, or cannot be read.
+/// It is not the proxy's own, so that such clients do not use up what the proxy may ask.
+const UNKNOWN: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 /// A range of addresses in CIDR notation, such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,18 +128,19 @@ impl TrustedProxies {
             (Some(one), Some(other)) => {
                 let one = self.nearest_untrusted(peer, one);
                 let is_same = one == self.nearest_untrusted(peer, other);
-                if is_same { one } else { peer }
+                if is_same { one } else { UNKNOWN }
             }
         }
     }
 
-    /// Follows a chain of addresses, the nearest last, up to the first that is not trusted or cannot be read.
+    /// Follows a chain of addresses, the nearest last, up to the first that is not trusted.
     fn nearest_untrusted(&self, peer: IpAddr, chain: Vec<Option<IpAddr>>) -> IpAddr {
         let mut nearest = peer;
         for address in chain.into_iter().rev() {
             match address {
-                Some(address) if self.trusts(nearest) => nearest = address,
-                _ => break,
+                _ if !self.trusts(nearest) => break,
+                Some(address) => nearest = address,
+                None => return UNKNOWN,
             }
         }
         nearest
@@ -148,12 +153,19 @@ impl TrustedProxies {
 
 /// The addresses of `X-Forwarded-For`; none for an entry that is no address.
 fn forwarded_for(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
-    addresses(headers, &X_FORWARDED_FOR, |entry| node(entry.trim()))
+    let values = headers.get_all(&X_FORWARDED_FOR).iter();
+    let entries = values.flat_map(|value| match value.to_str() {
+        // Nothing is quoted in this one.
+        Ok(text) => text.split(',').map(|entry| node(entry.trim())).collect(),
+        Err(_) => vec![None],
+    });
+    let found: Vec<_> = entries.collect();
+    (!found.is_empty()).then_some(found)
 }
 
 /// The addresses of `Forwarded` (RFC 7239); none for an element that has none or hides it.
 fn forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
-    addresses(headers, &header::FORWARDED, |element| {
+    let address = |element: &str| {
         let mut pairs = split(element, ';').into_iter();
         let value = pairs.find_map(|pair| {
             let (name, value) = pair.split_once('=')?;
@@ -161,18 +173,11 @@ fn forwarded(headers: &HeaderMap) -> Option<Vec<Option<IpAddr>>> {
             is_it.then(|| value.trim().trim_matches('"').to_owned())
         })?;
         node(&value)
-    })
-}
-
-fn addresses(
-    headers: &HeaderMap,
-    name: &HeaderName,
-    read: impl Fn(&str) -> Option<IpAddr>,
-) -> Option<Vec<Option<IpAddr>>> {
+    };
     let mut found = Vec::new();
-    for value in headers.get_all(name) {
+    for value in headers.get_all(header::FORWARDED) {
         match value.to_str() {
-            Ok(text) => found.extend(split(text, ',').into_iter().map(&read)),
+            Ok(text) => found.extend(split(text, ',').into_iter().map(address)),
             Err(_) => found.push(None),
         }
     }
@@ -274,11 +279,13 @@ mod tests {
             ("::ffff:198.51.100.1", "198.51.100.1"),
             ("10.0.0.8, 10.0.0.9", "10.0.0.8"),
             // What cannot be read was written by nobody who is trusted, and neither was what is before it.
-            ("198.51.100.1, unknown", "10.0.0.1"),
-            ("198.51.100.1, unknown, 10.0.0.9", "10.0.0.9"),
-            ("198.51.100.1, ", "10.0.0.1"),
-            ("198.51.100.1, ü", "10.0.0.1"),
-            ("", "10.0.0.1"),
+            ("198.51.100.1, unknown", "::"),
+            ("198.51.100.1, unknown, 10.0.0.9", "::"),
+            ("198.51.100.1, ", "::"),
+            ("198.51.100.1, ü", "::"),
+            ("", "::"),
+            // Quotes mean nothing here.
+            ("\", 198.51.100.1", "198.51.100.1"),
         ] {
             let headers = [(FOR, written)];
             assert_eq!(client(&proxies, "10.0.0.1", &headers), found, "{written}");
@@ -298,9 +305,9 @@ mod tests {
                 "for=1.2.3.4, proto=https;by=10.0.0.1;FOR=198.51.100.1",
                 "198.51.100.1",
             ),
-            ("for=\"a,for=1.2.3.4\"", "10.0.0.1"),
-            ("for=198.51.100.1, for=_hidden", "10.0.0.1"),
-            ("for=198.51.100.1, proto=https", "10.0.0.1"),
+            ("for=\"a,for=1.2.3.4\"", "::"),
+            ("for=198.51.100.1, for=_hidden", "::"),
+            ("for=198.51.100.1, proto=https", "::"),
         ] {
             let headers = [(FORWARDED, written)];
             assert_eq!(client(&proxies, "10.0.0.1", &headers), found, "{written}");
@@ -315,8 +322,8 @@ mod tests {
             client(&proxies, "10.0.0.1", &headers)
         };
         assert_eq!(both("198.51.100.1", "for=198.51.100.1"), "198.51.100.1");
-        assert_eq!(both("198.51.100.1", "for=198.51.100.2"), "10.0.0.1");
-        assert_eq!(both("198.51.100.1", "for=unknown"), "10.0.0.1");
+        assert_eq!(both("198.51.100.1", "for=198.51.100.2"), "::");
+        assert_eq!(both("198.51.100.1", "for=unknown"), "::");
     }
 
     #[test]

@@ -68,5 +68,5 @@ pub(super) fn confine(binding: Binding) -> io::Result<()> {
     }
     // A kernel may have no Landlock; the filter below lets nothing be written all the same.
     domain.enter()?;
-    seccomp::attach(&seccomp::filter_for_proxy())
+    seccomp::attach(&seccomp::filter_for_proxy(std::process::id()))
 }

@@ -157,6 +157,12 @@ fn leaf(verdict: Verdict) -> Vec<Instruction> {
             fail(libc::EPERM),
             give(ALLOW),
         ],
+        Verdict::FailUnless(argument, value) => vec![
+            load_argument(u32::from(argument)),
+            jump(JUMP_EQUAL, value, 1, 0),
+            fail(libc::EPERM),
+            give(ALLOW),
+        ],
         Verdict::Ioctl => vec![
             load_argument(1),
             jump(JUMP_EQUAL, libc::TIOCSTI as u32, 2, 0),

@@ -9,6 +9,8 @@ pub(super) enum Verdict {
     Fail(i32),
     /// It fails with EPERM if any of these bits is set in this argument.
     FailOnBits(u8, u32),
+    /// It fails with EPERM unless this argument has this value.
+    FailUnless(u8, u32),
     /// `ioctl`: not the requests that put words into a terminal's mouth.
     Ioctl,
     /// `socket`: unix, internet, and netlink's routing tables.
@@ -168,7 +170,6 @@ const OF_A_PROXY: &[libc::c_long] = &[
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
-    libc::SYS_tgkill,
     // Who, when and where.
     libc::SYS_getpid,
     libc::SYS_getppid,
@@ -214,7 +215,7 @@ const WRITING: u32 =
     (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u32;
 
 /// The calls of a proxy with their verdicts, sorted; those between are refused.
-pub(super) fn proxy_verdicts() -> Vec<(u32, Verdict)> {
+pub(super) fn proxy_verdicts(pid: u32) -> Vec<(u32, Verdict)> {
     let allowed = OF_A_PROXY.iter();
     let mut verdicts: Vec<(u32, Verdict)> =
         allowed.map(|call| (*call as u32, Verdict::Allow)).collect();
@@ -225,6 +226,8 @@ pub(super) fn proxy_verdicts() -> Vec<(u32, Verdict)> {
         (libc::SYS_socket as u32, Verdict::InternetSocket),
         (libc::SYS_ioctl as u32, Verdict::Ioctl),
         (libc::SYS_prlimit64 as u32, Verdict::FailOnBits(0, u32::MAX)),
+        // A program that aborts does so to itself.
+        (libc::SYS_tgkill as u32, Verdict::FailUnless(0, pid)),
         (
             libc::SYS_clone as u32,
             Verdict::FailOnBits(0, NEW_NAMESPACES),
