@@ -234,7 +234,7 @@ complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l data -d 'Where
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l database -d 'The database: sqlite:, postgres: or mysql: URL; one with a password belongs in DATABASE_URL' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l objects -d 'Where objects are: file:DIR, s3:BUCKET or s3://BUCKET/PREFIX [SANDBOX_OBJECTS]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l runtime -d 'What sessions run on: local [SANDBOX_RUNTIME]' -r
-complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l user -d 'Whom sessions without a user of their own belong to, when the server is root [SANDBOX_USER, 59999:59999]' -r
+complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l user -d 'The user on this machine for sessions that have none of their own, when the server is root [SANDBOX_USER, the second of --session-uids]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l session-uids -d 'The users that sessions have, each its own, when the server is root: FIRST-LAST, chosen or shared [SANDBOX_SESSION_UIDS, chosen]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l node-id -d 'What this machine is called among those that share a database [SANDBOX_NODE_ID]' -r
 complete -c sandbox -n "__fish_sandbox_using_subcommand serve" -l advertise -d 'Where others that share the database reach this one, as http://host:port [SANDBOX_ADVERTISE, where it listens]' -r

@@ -365,7 +365,7 @@ _arguments "${_arguments_options[@]}" : \
 '--database=[The database\: sqlite\:, postgres\: or mysql\: URL; one with a password belongs in DATABASE_URL]:URL:_default' \
 '--objects=[Where objects are\: file\:DIR, s3\:BUCKET or s3\://BUCKET/PREFIX \[SANDBOX_OBJECTS\]]:URL:_default' \
 '*--runtime=[What sessions run on\: local \[SANDBOX_RUNTIME\]]:NAME:_default' \
-'--user=[Whom sessions without a user of their own belong to, when the server is root \[SANDBOX_USER, 59999\:59999\]]:UID:GID:_default' \
+'--user=[The user on this machine for sessions that have none of their own, when the server is root \[SANDBOX_USER, the second of --session-uids\]]:UID:GID:_default' \
 '--session-uids=[The users that sessions have, each its own, when the server is root\: FIRST-LAST, chosen or shared \[SANDBOX_SESSION_UIDS, chosen\]]:RANGE:_default' \
 '--node-id=[What this machine is called among those that share a database \[SANDBOX_NODE_ID\]]:NAME:_default' \
 '--advertise=[Where others that share the database reach this one, as http\://host\:port \[SANDBOX_ADVERTISE, where it listens\]]:URL:_default' \
