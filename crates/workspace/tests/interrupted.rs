@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use project::*;
 use sandbox_model::{BackendKind, Class, Failure};
+use sandbox_workspace::discard::discard;
 use sandbox_workspace::garbage::{self, GarbageKind};
 use sandbox_workspace::progress::{Phase, Progress, Silent};
 use sandbox_workspace::promote::fault::{self, Action};
@@ -16,7 +17,7 @@ use sandbox_workspace::promote::{
     self, Backup, PromoteError, Recovered, Recovery, Review, recover, recover_all,
     recover_thoroughly,
 };
-use sandbox_workspace::undo::{self, Which};
+use sandbox_workspace::undo::{self, Changed, UndoError, UndoOptions, Which};
 
 /// Does `work`, which fails just before its commit mark and cannot put anything back: as if it had been
 /// killed there.
@@ -33,6 +34,10 @@ fn interrupted(work: impl FnOnce() -> bool) {
 
 fn interrupted_promote(project: &Project) {
     interrupted(|| project.promote().is_ok());
+}
+
+fn interrupted_undo(project: &Project, which: &Which) {
+    interrupted(|| undo::undo(&project.root, &project.source, which, &[], &mut Silent).is_ok());
 }
 
 fn recovered(project: &Project) -> Recovered {
@@ -150,10 +155,7 @@ fn keeps_an_edit_made_after_an_interrupted_undo() {
         "echo A > a; echo B > b",
         |project| {
             project.promote().unwrap();
-            interrupted(|| {
-                let latest = &Which::Latest;
-                undo::undo(&project.root, &project.source, latest, &[], &mut Silent).is_ok()
-            });
+            interrupted_undo(project, &Which::Latest);
             assert_eq!(project.read("a"), "a\n", "it is half done");
             shell(&project.source, "echo mine >> a");
             let recovered = recovered(project);
@@ -164,6 +166,87 @@ fn keeps_an_edit_made_after_an_interrupted_undo() {
             assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "A\n");
         },
     );
+}
+
+/// What the user does between an interruption and its recovery.
+const EDIT_DOCS: &str = "echo mine >> docs/a; echo mine > docs/sub/new";
+
+/// `docs` was put there by an interrupted undo or redo, and [`EDIT_DOCS`] done.
+fn assert_docs_stay_whole(project: &Project, recovered: &Recovered) {
+    let edited = ["docs", "docs/a", "docs/sub/new"].map(path);
+    assert_eq!(recovered.left[..3], edited);
+    assert_eq!(project.read("docs/a"), "a\nmine\n");
+    assert_eq!(project.read("docs/b"), "b\n");
+    assert_eq!(project.read("docs/sub/c"), "c\n");
+    assert_eq!(project.read("docs/sub/new"), "mine\n");
+}
+
+#[test]
+fn a_directory_edited_after_an_interrupted_undo_stays_whole() {
+    let docs = "mkdir -p docs/sub; echo a > docs/a; echo b > docs/b; echo c > docs/sub/c";
+    let plant = format!("{docs}; cp -r docs man; echo e > e");
+    let work = "rm -r docs man; echo file > man; echo E > e";
+    each_backend(&plant, work, |project| {
+        project.promote().unwrap();
+        interrupted_undo(project, &Which::Latest);
+        shell(&project.source, EDIT_DOCS);
+        shell(&project.source, "echo mine >> man/b");
+        let recovered = recovered(project);
+        assert_eq!(recovered.outcome, Recovery::RolledBack);
+        assert_docs_stay_whole(project, &recovered);
+        assert_eq!(recovered.left[3..], ["man", "man/b"].map(path));
+        assert_eq!(project.read("man/sub/c"), "c\n");
+        let kept = recovered.kept.unwrap();
+        assert_eq!(fs::read_to_string(kept.join("man")).unwrap(), "file\n");
+        assert_eq!(project.read("e"), "E\n", "the rest is taken back");
+
+        // What was left is a change of the user's: the next undo says so, and can do the rest.
+        let (root, source) = (&project.root, &project.source);
+        let error = undo::undo(root, source, &Which::Latest, &[], &mut Silent).unwrap_err();
+        let UndoError::Changed { paths, rest, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((paths, rest), (vec![path("docs"), path("man")], true));
+        let options = UndoOptions {
+            changed: Changed::Leave,
+            ..UndoOptions::default()
+        };
+        undo::undo_with(root, source, &Which::Latest, &options, &mut Silent).unwrap();
+        assert_eq!(project.read("e"), "e\n");
+        assert_eq!(project.read("docs/sub/c"), "c\n");
+    });
+}
+
+#[test]
+fn a_directory_edited_after_an_interrupted_redo_stays_whole() {
+    let work = "mkdir -p docs/sub; echo a > docs/a; echo b > docs/b; echo c > docs/sub/c";
+    for discarded in [false, true] {
+        each_backend("echo e > e", work, |project| {
+            project.promote().unwrap();
+            project.undo(&[]);
+            if discarded {
+                discard(project.root.sandbox("risky").unwrap(), &mut Silent).unwrap();
+            }
+            interrupted_undo(project, &Which::LatestUndo);
+            shell(&project.source, EDIT_DOCS);
+            assert_docs_stay_whole(project, &recovered(project));
+        });
+    }
+}
+
+#[test]
+fn a_directory_not_edited_after_an_interrupted_redo_can_be_redone() {
+    let work = "mkdir -p docs/sub; echo a > docs/a; echo c > docs/sub/c";
+    each_backend("echo e > e", work, |project| {
+        project.promote().unwrap();
+        project.undo(&[]);
+        discard(project.root.sandbox("risky").unwrap(), &mut Silent).unwrap();
+        interrupted_undo(project, &Which::LatestUndo);
+        assert_eq!(recovered(project).left, []);
+        assert!(!project.source.join("docs").exists());
+        project.redo();
+        assert_eq!(project.read("docs/sub/c"), "c\n");
+    });
 }
 
 /// Stops after so many steps.
