@@ -5,10 +5,13 @@ mod project;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use project::*;
 use sandbox_model::{BackendKind, Class, Failure};
+use sandbox_workspace::Root;
 use sandbox_workspace::discard::discard;
 use sandbox_workspace::garbage::{self, GarbageKind};
 use sandbox_workspace::progress::{Phase, Progress, Silent};
@@ -408,6 +411,101 @@ fn a_journal_whose_source_is_missing_waits_for_it() {
         assert!(garbage::clean(&project.root, &found[0], &mut Silent).unwrap());
         assert_eq!(set_asides(project), []);
         assert!(recover_all(&project.root).unwrap().is_empty());
+    });
+}
+
+/// Makes everything in `dir` unreachable, as a network filesystem that does not answer is. Root is not
+/// stopped by a mode, so its way there leads in a circle.
+fn hide(dir: &Path) {
+    match rustix::process::geteuid().is_root() {
+        true => shell(dir, "mv ../around ../hidden; ln -s around ../around"),
+        false => shell(dir, "chmod 000 ."),
+    }
+}
+
+fn unhide(dir: &Path) {
+    let above = dir.parent().unwrap();
+    match rustix::process::geteuid().is_root() {
+        true => shell(above, "rm around; mv hidden around"),
+        false => shell(above, "chmod 755 around"),
+    }
+}
+
+#[test]
+fn a_journal_of_an_unreachable_source_is_no_garbage() {
+    let dir = tempfile::tempdir().unwrap();
+    let around = dir.path().join("around");
+    fs::create_dir(&around).unwrap();
+    let root = dir.path().join("root");
+    let project = Project::at(&around, &root, "echo a > a", BackendKind::Copy);
+    project.run("echo A > a");
+    interrupted_promote(&project);
+    shell(&around, "mv project elsewhere");
+    let found = set_asides(&project);
+    assert_eq!(found.len(), 1, "it is missing");
+    hide(&around);
+    assert_eq!(set_asides(&project), [], "it is not known to be missing");
+    assert!(!garbage::clean(&project.root, &found[0], &mut Silent).unwrap());
+    unhide(&around);
+    shell(&around, "mv elsewhere project");
+    hide(&around);
+    assert_eq!(set_asides(&project), []);
+    unhide(&around);
+    assert_eq!(recovered(&project).outcome, Recovery::RolledBack);
+    assert_eq!(project.read("a"), "a\n");
+}
+
+#[test]
+fn no_garbage_as_an_ordinary_user() {
+    some_as_ordinary_user("unreachable_source");
+}
+
+#[test]
+#[should_panic(expected = "no test to run")]
+fn a_filter_that_no_test_passes_fails() {
+    some_as_ordinary_user("there_is_no_such_test");
+}
+
+#[test]
+fn a_transaction_recovered_while_it_is_cleaned_is_left() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        let error = rustix::io::Errno::IO.raw_os_error();
+        fault::inject(Box::new(move |point| match point {
+            "settle" => Action::Error(error),
+            _ => Action::Continue,
+        }));
+        project.promote().unwrap_err();
+        fault::clear();
+        let around = project.source.parent().unwrap().to_owned();
+        shell(&around, "mv project elsewhere");
+        let found = set_asides(project);
+        let (root, source) = (Root::open(project.root.path()).unwrap(), &project.source);
+        let (source, once) = (source.clone(), AtomicBool::new(true));
+        fault::inject(Box::new(move |point| {
+            if point == "lock kept" && once.swap(false, Ordering::SeqCst) {
+                shell(&around, "mv elsewhere project");
+                let recovered = recover(&root, &source).unwrap().unwrap();
+                assert_eq!(recovered.outcome, Recovery::Finished);
+            }
+            Action::Continue
+        }));
+        let cleaned = garbage::clean(&project.root, &found[0], &mut Silent).unwrap();
+        fault::clear();
+        assert!(!cleaned);
+        project.undo(&[]);
+        assert_eq!(project.read("a"), "a\n");
+    });
+}
+
+#[test]
+fn a_transaction_of_a_version_that_recorded_no_source_is_recovered() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        interrupted_promote(project);
+        shell(project.root.path(), "rm .undo/*/source");
+        let all = recover_all(&project.root).unwrap();
+        let sources: Vec<_> = all.iter().map(|found| &found.source).collect();
+        assert_eq!(sources, [&project.source]);
+        assert_eq!(project.read("a"), "a\n");
     });
 }
 
