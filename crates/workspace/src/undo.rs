@@ -13,6 +13,7 @@
 
 pub(crate) mod give_back;
 mod inverse;
+mod links;
 
 use std::collections::BTreeSet;
 use std::io;

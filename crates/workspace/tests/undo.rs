@@ -89,6 +89,30 @@ fn redo_applies_again_what_undo_took_back() {
 }
 
 #[test]
+fn undo_keeps_the_names_of_a_file_together() {
+    on_each_backend("echo o > o; ln o old; mkdir d; ln o d/old", |project| {
+        project.run(
+            "rm o old d/old; echo h > h1; ln h1 h2; mkdir locked; ln h1 locked/h3; chmod 555 locked
+             mkdir n; echo m > n/m1; ln n/m1 n/m2; ln n/m1 z",
+        );
+        let together = "test h1 -ef h2; test h1 -ef locked/h3; test n/m1 -ef n/m2; test n/m1 -ef z";
+        let before = "test o -ef old; test o -ef d/old";
+        for _ in 0..2 {
+            project.promote().unwrap();
+            shell(&project.source, together);
+            project.undo(&[]);
+            shell(&project.source, before);
+            project.run(together);
+            project.redo();
+            shell(&project.source, together);
+            project.undo(&[]);
+            shell(&project.source, before);
+            project.run(together);
+        }
+    });
+}
+
+#[test]
 fn a_changed_path_stops_the_whole_undo() {
     on_each_backend("echo a > a; echo b > b; mkdir d; echo c > d/c", |project| {
         project.run("echo A > a; echo B > b; rm -r d; mkdir n; echo n > n/n");

@@ -13,6 +13,7 @@ use std::io;
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, RelPath};
 
 use super::inverse::displaced;
+use super::links;
 use crate::alike::{Spot, alike};
 use crate::backend::{Entry, backend};
 use crate::layer::Layer;
@@ -92,6 +93,7 @@ pub(crate) fn give_back(
         entries.sort();
         entries.dedup();
         let finish = || -> io::Result<()> {
+            links::join(sandbox, journal, &entries)?;
             backend(sandbox.meta.backend).rebase(&sandbox.meta, &sandbox.dir, &entries)?;
             look_again(sandbox, &entries, &[])?;
             // The source has lost it, and `pending` will say that all is done.

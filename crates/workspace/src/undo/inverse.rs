@@ -17,7 +17,7 @@ use crate::promote::journal::{
     AttributeChange, Attributes, Below, Committed, Inode, Journal, Kind, Operation, Parent, Place,
     Standing,
 };
-use crate::promote::stage::copy_standing;
+use crate::promote::stage::Copies;
 use crate::promote::{PromoteError, promotable, seal};
 use crate::side::Side;
 use crate::tree::{Dir, Tree};
@@ -365,11 +365,12 @@ fn stage_copies(
     operations: &mut [Operation],
 ) -> io::Result<()> {
     let saved = displaced(conduct.area, of)?;
+    let mut copies = Copies::in_dir(&conduct.stage);
     for operation in operations {
         let slot = operation.slot_name();
         if let Some(new) = &mut operation.new {
-            let from = RelPath::root().join(&slot);
-            copy_standing(&saved, &from, new, &conduct.stage, &slot)?;
+            let at = RelPath::root().join(&slot);
+            copies.add(&saved, &at, new, &at)?;
             look_again(&conduct.stage, &slot, new)?;
         }
     }
