@@ -30,7 +30,7 @@ use crate::promote::PromoteError;
 use crate::promote::area::Area;
 use crate::promote::conduct::Conduct;
 use crate::promote::journal::{
-    Absorbed, Attributes, Committed, Journal, Kind, Place, SandboxIdentity, Settle,
+    Absorbed, Attributes, Committed, Journal, Kind, Place, SandboxIdentity, Settle, touched,
 };
 use crate::promote::settle::{Since, excuse_renames, settle};
 use crate::promote::{recover, retention};
@@ -336,10 +336,8 @@ pub fn outlook(
     let kept = kept(&area)?;
     let target = choose(&kept, which, &options.paths, &path)?;
     let inverse = invert(&area, &tree, &kept, target, options)?;
-    let operations = inverse.operations.iter().map(|operation| &operation.path);
-    let attributes = inverse.attributes.iter().map(|change| &change.path);
     Ok(Outlook {
-        restore: operations.chain(attributes).cloned().collect(),
+        restore: touched(&inverse.operations, &inverse.attributes),
         changed: inverse.changed,
     })
 }
@@ -463,7 +461,7 @@ fn take_back(
             given = give_back(area, sandbox, &journal)?;
             excuse_renames(sandbox, &journal)?;
         }
-        None if journal.settle.give_back => given.kept = journal.roots().into_iter().collect(),
+        None if journal.settle.give_back => given.kept = journal.paths(),
         None => {}
     }
     conduct.finish(&committed)?;

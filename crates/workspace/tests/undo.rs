@@ -49,6 +49,7 @@ fn undo_gives_the_changes_back_to_the_sandbox() {
         for _ in 0..2 {
             let undone = project.undo(&[]);
             assert!(undone.kept.is_empty(), "{:?}", undone.kept);
+            assert_eq!(undone.returned, undone.restored);
             let now = snapshot(&project.source, Closeness::Times);
             assert_same(&now, &before, "the source is as before");
             assert_eq!(project.changes(), changes);
@@ -139,7 +140,7 @@ fn forced_undo_leaves_what_changed_and_names_it() {
         shell(&project.source, "echo mine > a; echo mine > n/mine");
         let undone = forced(project, Which::Latest);
         assert_eq!(undone.left, [path("a"), path("n")]);
-        assert_eq!(undone.returned, [path("b"), path("d")]);
+        assert_eq!(undone.returned, ["b", "d", "d/c"].map(path));
         assert_eq!(project.read("a"), "mine\n");
         assert_eq!(project.read("b"), "b\n");
         assert_eq!(project.read("d/c"), "c\n");
@@ -199,7 +200,7 @@ fn what_the_sandbox_changed_since_is_kept_for_redo() {
         project.promote().unwrap();
         project.run("echo AA > a; echo new > c; rm -r n");
         let undone = project.undo(&[]);
-        assert_eq!(undone.kept, [path("a"), path("c"), path("n")]);
+        assert_eq!(undone.kept, ["a", "c", "n", "n/n"].map(path));
         assert_eq!(undone.returned, [path("b")]);
         let seen = project.seen();
         assert_eq!(project.read("a"), "a\n");
@@ -225,8 +226,8 @@ fn what_the_sandbox_left_of_a_new_directory_goes_back() {
         let seen = project.seen();
         let undone = project.undo(&[]);
         assert_eq!(undone.kept, [path("n/e")]);
-        assert!(undone.returned.contains(&path("n/f")), "{undone:?}");
-        assert!(undone.returned.contains(&path("n/deep")), "{undone:?}");
+        let returned = ["n", "n/deep", "n/deep/g", "n/f"].map(path);
+        assert_eq!(undone.returned, returned);
         assert!(!project.source.join("n").exists());
         assert_eq!(project.seen(), seen, "the sandbox still shows all of it");
         let changes = project.changes();

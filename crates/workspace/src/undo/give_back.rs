@@ -72,18 +72,15 @@ pub(crate) fn give_back(
             at: item.at,
             mode: item.mode,
         };
-        if is_given(sandbox, &item.path, &entry, item.state) {
-            entries.extend(item.touches);
-            given.returned.push(item.path);
-        } else {
-            given.kept.push(item.path);
+        match is_given(sandbox, &item.path, &entry, item.state) {
+            true => entries.extend(item.touches),
+            false => given.kept.extend(item.touches),
         }
     }
     for (change, state) in attributes {
         let give = |dir: &Dir, name: &[u8]| give(&change.before, dir, name);
         if is_given(sandbox, &change.path, &Entry::Attributes(&give), state) {
             entries.push(change.path.clone());
-            given.returned.push(change.path.clone());
         } else {
             given.kept.push(change.path.clone());
         }
@@ -101,10 +98,14 @@ pub(crate) fn give_back(
         };
         finish().map_err(cannot)?;
     }
-    // Still there, with the rest of an edit of which a part was promoted.
-    given.returned.extend(journal.settle.rebase.iter().cloned());
-    given.returned.sort();
     given.kept.sort();
+    given.kept.dedup();
+    // What the undo took back besides is in the sandbox: put there, or still there with the rest of an
+    // edit of which a part was promoted.
+    given.returned = journal.paths();
+    given
+        .returned
+        .retain(|path| given.kept.binary_search(path).is_err());
     Ok(given)
 }
 
