@@ -440,14 +440,14 @@ fn take_back(
         journal.settle = after(&conduct, kept, of, &journal, sandbox)?;
         Ok(journal)
     });
-    let mut journal = match journal {
+    let journal = match journal {
         Ok(journal) => journal,
         Err(error) => {
             conduct.abandon()?;
             return Err(error.into());
         }
     };
-    let committed = match (conduct.perform(&mut journal, progress), sandbox) {
+    let committed = match (conduct.perform(&journal, progress), sandbox) {
         (Err(error), Some(sandbox)) => {
             excuse_renames(sandbox, &journal)?;
             return Err(error.into());
@@ -560,12 +560,8 @@ fn absorbed(
         let Some(workspace) = view.workspace().stat(&change.path)? else {
             continue;
         };
-        let now = Attributes {
-            mode: workspace.entry.mode,
-            uid: workspace.entry.uid,
-            gid: workspace.entry.gid,
-            xattrs: view.workspace().xattrs(&change.path)?,
-        };
+        let xattrs = view.workspace().xattrs(&change.path)?;
+        let now = Attributes::of(&workspace.entry, xattrs);
         if workspace.entry.kind == change.inode.kind && now.same(&change.after) {
             let is_directory = change.inode.kind == EntryKind::Directory;
             found.push(Absorbed {

@@ -100,6 +100,24 @@ fn keeps_an_edit_that_hides_its_times() {
 }
 
 #[test]
+fn keeps_an_edit_of_an_undone_file_that_hides_its_times() {
+    let work = "echo A > d/a; rm -r e";
+    each_backend("mkdir d e; echo a > d/a; echo b > e/b", work, |project| {
+        project.promote().unwrap();
+        interrupted_undo(project, &Which::Latest);
+        shell(
+            &project.source,
+            "for file in d/a e/b; do
+                touch -r $file ../stamp; printf 'M\\n' > $file; touch -r ../stamp $file
+            done",
+        );
+        assert_eq!(recovered(project).left, ["d/a", "e", "e/b"].map(path));
+        assert_eq!(project.read("d/a"), "M\n");
+        assert_eq!(project.read("e/b"), "M\n");
+    });
+}
+
+#[test]
 fn takes_back_a_file_of_which_only_the_time_changed() {
     each_backend("echo a > a", "echo A > a", |project| {
         interrupted_promote(project);

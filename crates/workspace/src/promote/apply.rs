@@ -109,14 +109,14 @@ pub fn apply_alone(
         return Ok(promoted);
     }
     let conduct = Conduct::begin(&area, &source, None, backup == Backup::Beside)?;
-    let mut journal = match prepare(&conduct, sandbox, &plan, after, progress) {
+    let journal = match prepare(&conduct, sandbox, &plan, after, progress) {
         Ok(journal) => journal,
         Err(error) => {
             conduct.abandon()?;
             return Err(error);
         }
     };
-    let committed = match conduct.perform(&mut journal, progress) {
+    let committed = match conduct.perform(&journal, progress) {
         Ok(committed) => committed,
         Err(error) => {
             excuse_renames(sandbox, &journal)?;
@@ -197,7 +197,7 @@ fn prepare(
         conduct.place.clone(),
     );
     let Staged {
-        operations,
+        mut operations,
         attributes,
     } = stage(
         &plan.steps,
@@ -223,7 +223,7 @@ fn prepare(
             (path.clone(), parent)
         })
         .collect();
-    let sealed = seal::staged(&conduct.stage, &operations);
+    let sealed = seal::staged(&conduct.stage, &mut operations);
     journal.seals = sealed.map_err(|source| PromoteError::Io {
         operation: "read what is staged for",
         path: sandbox.source().to_owned(),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 
-use sandbox_model::{EntryKind, Fingerprint, RelPath, SandboxName, Timestamp, path};
+use sandbox_model::{Entry, EntryKind, Fingerprint, RelPath, SandboxName, Timestamp, path};
 use serde::{Deserialize, Serialize};
 
 use super::fault;
@@ -173,6 +173,18 @@ pub(crate) struct Attributes {
     pub gid: u32,
     #[serde(with = "escaped_xattrs")]
     pub xattrs: Xattrs,
+}
+
+impl Attributes {
+    /// Those of `entry`.
+    pub fn of(entry: &Entry, xattrs: Xattrs) -> Attributes {
+        Attributes {
+            mode: entry.mode,
+            uid: entry.uid,
+            gid: entry.gid,
+            xattrs,
+        }
+    }
 }
 
 /// What the sandbox does once its changes are in the source.

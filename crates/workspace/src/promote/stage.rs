@@ -142,12 +142,6 @@ fn attribute_change(
     else {
         return Err(io::Error::new(io::ErrorKind::NotFound, "nothing to change"));
     };
-    let attributes = |entry: &Entry, xattrs: Xattrs| Attributes {
-        mode: entry.mode,
-        uid: entry.uid,
-        gid: entry.gid,
-        xattrs,
-    };
     let now = source.xattrs(&step.path)?;
     let mut wanted = promotable(workspace.xattrs(&step.path)?);
     // What is not ours to give stays as it is.
@@ -159,8 +153,8 @@ fn attribute_change(
     Ok(AttributeChange {
         path: step.path.clone(),
         inode: Inode::of(&theirs),
-        before: attributes(&before, now),
-        after: attributes(&after, wanted),
+        before: Attributes::of(&before, now),
+        after: Attributes::of(&after, wanted),
     })
 }
 

@@ -250,12 +250,7 @@ fn attribute_state(view: &View<'_>, change: &AttributeChange) -> io::Result<Stat
     let Some(found) = view.workspace().stat(path)? else {
         return Ok(State::Own);
     };
-    let now = Attributes {
-        mode: found.entry.mode,
-        uid: found.entry.uid,
-        gid: found.entry.gid,
-        xattrs: view.workspace().xattrs(path)?,
-    };
+    let now = Attributes::of(&found.entry, view.workspace().xattrs(path)?);
     match now.same(&change.before) {
         true if found.entry.kind == change.inode.kind => Ok(State::Back),
         _ => without_own(view, path),

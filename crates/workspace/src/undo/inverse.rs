@@ -142,12 +142,7 @@ impl Inverse {
             self.changed.push(change.path.clone());
             return Ok(());
         };
-        let now = Attributes {
-            mode: found.entry.mode,
-            uid: found.entry.uid,
-            gid: found.entry.gid,
-            xattrs: source.xattrs(&change.path)?,
-        };
+        let now = Attributes::of(&found.entry, source.xattrs(&change.path)?);
         if now.same(&change.after) {
             self.attributes.push(AttributeChange {
                 path: change.path.clone(),
@@ -220,7 +215,7 @@ impl Inverse {
             stage_copies(conduct, of, &mut journal.operations).map_err(cannot)?;
             keep_copies(conduct, &mut journal)?;
         }
-        journal.seals = seal::staged(&conduct.stage, &journal.operations).map_err(cannot)?;
+        journal.seals = seal::staged(&conduct.stage, &mut journal.operations).map_err(cannot)?;
         Ok(journal)
     }
 }
