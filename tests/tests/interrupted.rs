@@ -169,7 +169,7 @@ as_both! {
         assert_eq!(file(&fixture, 0), "after\nmine\n");
         assert_eq!(file(&fixture, 1), "before\n");
         let kept = outcome.err();
-        let kept = kept.lines().find_map(|line| line.strip_prefix("What stood there before the promote is in "));
+        let kept = kept.lines().find_map(|line| line.strip_prefix("What stood there before is in "));
         let kept = Path::new(kept.unwrap().trim_end_matches('.')).join("many/0");
         assert_eq!(fs::read_to_string(kept).unwrap(), "before\n");
         fixture.sandbox(["promote", BOX, "--yes"]).failed(5);

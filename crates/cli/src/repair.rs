@@ -81,8 +81,6 @@ fn say(source: &Path, recovered: &Recovered) {
         ));
     }
     if !recovered.left.is_empty() && recovered.kept.is_some() {
-        narration::say(format_args!(
-            "What stood there before the promote is in {kept}."
-        ));
+        narration::say(format_args!("What stood there before is in {kept}."));
     }
 }

@@ -59,6 +59,43 @@ fn a_promote_applies_what_the_dry_run_showed_and_undo_takes_it_back() {
 }
 
 #[test]
+fn promote_and_undo_count_the_same_paths() {
+    let stage = changed("mkdir -p new/sub; echo x > new/sub/x; echo uno > a.txt; rm -r dir");
+    let plan = stage.ok(["promote", "box", "--dry-run"]);
+    let paths = ["a.txt", "dir", "dir/b.txt", "new", "new/sub", "new/sub/x"];
+    assert!(paths.iter().all(|path| plan.contains(path)), "{plan}");
+    stage
+        .sandbox(["promote", "box", "--yes"])
+        .code(0)
+        .says("Promoted 6 ");
+    let undo = ["promote", "box", "--undo"];
+    let shown = stage.ok([&undo[..], &["--dry-run"]].concat());
+    assert_eq!(
+        shown.lines().collect::<Vec<_>>(),
+        paths.map(|path| format!("  restore   {path}"))
+    );
+    stage
+        .sandbox(undo)
+        .code(1)
+        .says("Take back 6 paths promoted");
+    stage
+        .sandbox([&undo[..], &["--yes"]].concat())
+        .code(0)
+        .says("Restored 6 paths in")
+        .says("6 changes are in sandbox 'box' again.");
+    stage
+        .sandbox(["promote", "box", "--redo", "--yes"])
+        .code(0)
+        .says("Applied 6 paths");
+    stage.ok(["discard", "box", "--force"]);
+    stage
+        .sandbox([&undo[..], &["--yes"]].concat())
+        .code(0)
+        .says("Restored 6 paths in")
+        .says("6 changes are not in sandbox 'box'");
+}
+
+#[test]
 fn only_the_paths_named_are_promoted_from_where_one_stands() {
     let stage = changed("echo uno > a.txt; echo due > dir/b.txt; echo tre > dir/c.txt");
     let mut command = stage.command(["promote", "box", "b.txt", "--yes"]);

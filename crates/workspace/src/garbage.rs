@@ -127,20 +127,21 @@ pub fn find(root: &Root, stale: Duration, retention: Duration) -> Result<Vec<Gar
         let path = root.path().join(name_of(&leftover.name));
         add(GarbageKind::Interrupted, path);
     }
-    let mut expired = Vec::new();
+    let (mut expired, mut set_aside) = (Vec::new(), Vec::new());
     for area in Area::all(root).map_err(failed)? {
-        match is_orphaned(root, &area).map_err(failed)? {
-            true => add(GarbageKind::Orphaned, area.path),
-            false => expired.extend(expired_in(&area).map_err(failed)?),
+        if is_orphaned(root, &area).map_err(failed)? {
+            add(GarbageKind::Orphaned, area.path);
+            continue;
         }
+        expired.extend(expired_in(&area).map_err(failed)?);
+        let names = set_aside_in(&area).map_err(failed)?.into_iter();
+        set_aside.extend(names.map(|name| area.path.join(name)));
     }
     for path in expired {
         add(GarbageKind::Expired, path);
     }
-    for (area, name) in set_aside(root).map_err(failed)? {
-        if !is_orphaned(root, &area).map_err(failed)? {
-            add(GarbageKind::SetAside, area.path.join(name));
-        }
+    for path in set_aside {
+        add(GarbageKind::SetAside, path);
     }
     for name in root.names()? {
         if let Some((unused, holds)) = staleness(root, &name, stale) {
@@ -201,20 +202,17 @@ pub fn clean(
 
 /// Deletes the transaction at `path` if it is still expired when nobody is at work there.
 fn clean_expired(root: &Root, path: &Path) -> io::Result<bool> {
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(false);
-    };
-    let Some(area) = Area::all(root)?.into_iter().find(|area| area.path == above) else {
+    let Some((area, id)) = in_area(root, path)? else {
         return Ok(false);
     };
     let Some(_lock) = area.lock_kept()? else {
         return Ok(false);
     };
-    match name.to_str() {
-        Some(id) if expired_in(&area)?.iter().any(|found| found == path) => area.delete(id)?,
-        _ => return Ok(false),
+    let is_expired = expired_in(&area)?.iter().any(|found| found == path);
+    if is_expired {
+        area.delete(&id)?;
     }
-    Ok(true)
+    Ok(is_expired)
 }
 
 /// Deletes everything kept for a source, if it still belongs to nothing when nobody is at work
@@ -238,38 +236,30 @@ fn clean_orphaned(root: &Root, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Transactions that were interrupted and whose source is no more, by their name in their area: put aside
-/// already, or waiting for a source that is missing.
-fn set_aside(root: &Root) -> io::Result<Vec<(Area, String)>> {
-    let mut found = Vec::new();
-    for area in Area::all(root)? {
-        let mut names = area.set_asides()?;
-        let source = area.source()?;
-        if let Some(pending) = area.pending()?
-            && source.is_some_and(|source| !source.is_dir())
-        {
-            names.push(pending.id);
-        }
-        for name in names {
-            let area = Area {
-                dir: area.dir.open_dir(b".")?,
-                path: area.path.clone(),
-            };
-            found.push((area, name));
-        }
+/// Transactions in `area` that were interrupted and whose source is no more, by their name there: put
+/// aside already, or waiting for a source that is missing.
+fn set_aside_in(area: &Area) -> io::Result<Vec<String>> {
+    let mut names = area.set_asides()?;
+    if let Some(pending) = area.pending()?
+        && area.source()?.is_some_and(|source| is_gone(&source))
+    {
+        names.push(pending.id);
     }
-    Ok(found)
+    Ok(names)
 }
 
-/// Deletes the transaction at `path` if its source is still no more.
+/// Deletes the transaction at `path` if its source is still no more when nobody is at work there.
 fn clean_set_aside(root: &Root, path: &Path) -> io::Result<bool> {
-    let is_it = |(area, name): &(Area, String)| area.path.join(name) == path;
-    let Some((area, name)) = set_aside(root)?.into_iter().find(is_it) else {
+    let Some((area, name)) = in_area(root, path)? else {
         return Ok(false);
     };
     let Some(_lock) = area.lock_kept()? else {
         return Ok(false);
     };
+    // A recovery may have finished it until now; then it is no garbage under the same name.
+    if !set_aside_in(&area)?.contains(&name) {
+        return Ok(false);
+    }
     let name = match area.pending()? {
         Some(pending) if pending.id == name => {
             let aside = area.set_aside(&pending)?;
@@ -283,20 +273,35 @@ fn clean_set_aside(root: &Root, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// The area that the transaction at `path` is in, and its name there.
+fn in_area(root: &Root, path: &Path) -> io::Result<Option<(Area, String)>> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (Some(above), Some(name)) = (path.parent(), name) else {
+        return Ok(None);
+    };
+    let area = Area::all(root)?.into_iter().find(|area| area.path == above);
+    Ok(area.map(|area| (area, name.to_owned())))
+}
+
+/// Is there certainly no directory at `source`? One that cannot be reached at the moment (no permission,
+/// a network filesystem that does not answer) is not gone.
+fn is_gone(source: &Path) -> bool {
+    match std::fs::symlink_metadata(source) {
+        Err(error) => matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ),
+        Ok(found) => !found.is_dir() && !found.is_symlink(),
+    }
+}
+
 /// Does what is kept in `area` belong to nothing? Its source is gone, no sandbox is of that source,
 /// which might then be about to come back, and no transaction waits to be finished.
 fn is_orphaned(root: &Root, area: &Area) -> io::Result<bool> {
     let Some(source) = area.source()? else {
         return Ok(false);
     };
-    let gone = match std::fs::symlink_metadata(&source) {
-        Err(error) => matches!(
-            error.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        ),
-        Ok(_) => false,
-    };
-    if !gone || area.pending()?.is_some() {
+    if !is_gone(&source) || area.pending()?.is_some() {
         return Ok(false);
     }
     let names = root.names().map_err(io::Error::other)?;
@@ -394,6 +399,8 @@ mod tests {
             fs::create_dir_all(area.path.join("20260101-000000-000000000/stage")).unwrap();
         }
         let area = Area::path(&root, &gone);
+        // Older versions left none.
+        fs::remove_file(area.join("source")).unwrap();
         let orphaned = |garbage: &Garbage| garbage.kind == GarbageKind::Orphaned;
         let long = Duration::from_secs(3600);
         let found = find(&root, long, Duration::MAX).unwrap();

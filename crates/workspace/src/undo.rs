@@ -13,6 +13,7 @@
 
 pub(crate) mod give_back;
 mod inverse;
+mod links;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -29,7 +30,7 @@ use crate::promote::PromoteError;
 use crate::promote::area::Area;
 use crate::promote::conduct::Conduct;
 use crate::promote::journal::{
-    Absorbed, Attributes, Committed, Journal, Kind, Place, SandboxIdentity, Settle,
+    Absorbed, Attributes, Committed, Journal, Kind, Place, SandboxIdentity, Settle, touched,
 };
 use crate::promote::settle::{Since, excuse_renames, settle};
 use crate::promote::{recover, retention};
@@ -335,10 +336,8 @@ pub fn outlook(
     let kept = kept(&area)?;
     let target = choose(&kept, which, &options.paths, &path)?;
     let inverse = invert(&area, &tree, &kept, target, options)?;
-    let operations = inverse.operations.iter().map(|operation| &operation.path);
-    let attributes = inverse.attributes.iter().map(|change| &change.path);
     Ok(Outlook {
-        restore: operations.chain(attributes).cloned().collect(),
+        restore: touched(&inverse.operations, &inverse.attributes),
         changed: inverse.changed,
     })
 }
@@ -441,14 +440,14 @@ fn take_back(
         journal.settle = after(&conduct, kept, of, &journal, sandbox)?;
         Ok(journal)
     });
-    let mut journal = match journal {
+    let journal = match journal {
         Ok(journal) => journal,
         Err(error) => {
             conduct.abandon()?;
             return Err(error.into());
         }
     };
-    let committed = match (conduct.perform(&mut journal, progress), sandbox) {
+    let committed = match (conduct.perform(&journal, progress), sandbox) {
         (Err(error), Some(sandbox)) => {
             excuse_renames(sandbox, &journal)?;
             return Err(error.into());
@@ -462,7 +461,7 @@ fn take_back(
             given = give_back(area, sandbox, &journal)?;
             excuse_renames(sandbox, &journal)?;
         }
-        None if journal.settle.give_back => given.kept = journal.roots().into_iter().collect(),
+        None if journal.settle.give_back => given.kept = journal.paths(),
         None => {}
     }
     conduct.finish(&committed)?;
@@ -561,12 +560,8 @@ fn absorbed(
         let Some(workspace) = view.workspace().stat(&change.path)? else {
             continue;
         };
-        let now = Attributes {
-            mode: workspace.entry.mode,
-            uid: workspace.entry.uid,
-            gid: workspace.entry.gid,
-            xattrs: view.workspace().xattrs(&change.path)?,
-        };
+        let xattrs = view.workspace().xattrs(&change.path)?;
+        let now = Attributes::of(&workspace.entry, xattrs);
         if workspace.entry.kind == change.inode.kind && now.same(&change.after) {
             let is_directory = change.inode.kind == EntryKind::Directory;
             found.push(Absorbed {

@@ -5,10 +5,14 @@ mod project;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use project::*;
 use sandbox_model::{BackendKind, Class, Failure};
+use sandbox_workspace::Root;
+use sandbox_workspace::discard::discard;
 use sandbox_workspace::garbage::{self, GarbageKind};
 use sandbox_workspace::progress::{Phase, Progress, Silent};
 use sandbox_workspace::promote::fault::{self, Action};
@@ -16,7 +20,7 @@ use sandbox_workspace::promote::{
     self, Backup, PromoteError, Recovered, Recovery, Review, recover, recover_all,
     recover_thoroughly,
 };
-use sandbox_workspace::undo::{self, Which};
+use sandbox_workspace::undo::{self, Changed, UndoError, UndoOptions, Which};
 
 /// Does `work`, which fails just before its commit mark and cannot put anything back: as if it had been
 /// killed there.
@@ -33,6 +37,10 @@ fn interrupted(work: impl FnOnce() -> bool) {
 
 fn interrupted_promote(project: &Project) {
     interrupted(|| project.promote().is_ok());
+}
+
+fn interrupted_undo(project: &Project, which: &Which) {
+    interrupted(|| undo::undo(&project.root, &project.source, which, &[], &mut Silent).is_ok());
 }
 
 fn recovered(project: &Project) -> Recovered {
@@ -88,6 +96,24 @@ fn keeps_an_edit_that_hides_its_times() {
         assert_eq!(project.read("d/a"), "M\n");
         let kept = recovered.kept.unwrap();
         assert_eq!(fs::read_to_string(kept.join("d/a")).unwrap(), "a\n");
+    });
+}
+
+#[test]
+fn keeps_an_edit_of_an_undone_file_that_hides_its_times() {
+    let work = "echo A > d/a; rm -r e";
+    each_backend("mkdir d e; echo a > d/a; echo b > e/b", work, |project| {
+        project.promote().unwrap();
+        interrupted_undo(project, &Which::Latest);
+        shell(
+            &project.source,
+            "for file in d/a e/b; do
+                touch -r $file ../stamp; printf 'M\\n' > $file; touch -r ../stamp $file
+            done",
+        );
+        assert_eq!(recovered(project).left, ["d/a", "e", "e/b"].map(path));
+        assert_eq!(project.read("d/a"), "M\n");
+        assert_eq!(project.read("e/b"), "M\n");
     });
 }
 
@@ -150,10 +176,7 @@ fn keeps_an_edit_made_after_an_interrupted_undo() {
         "echo A > a; echo B > b",
         |project| {
             project.promote().unwrap();
-            interrupted(|| {
-                let latest = &Which::Latest;
-                undo::undo(&project.root, &project.source, latest, &[], &mut Silent).is_ok()
-            });
+            interrupted_undo(project, &Which::Latest);
             assert_eq!(project.read("a"), "a\n", "it is half done");
             shell(&project.source, "echo mine >> a");
             let recovered = recovered(project);
@@ -164,6 +187,87 @@ fn keeps_an_edit_made_after_an_interrupted_undo() {
             assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "A\n");
         },
     );
+}
+
+/// What the user does between an interruption and its recovery.
+const EDIT_DOCS: &str = "echo mine >> docs/a; echo mine > docs/sub/new";
+
+/// `docs` was put there by an interrupted undo or redo, and [`EDIT_DOCS`] done.
+fn assert_docs_stay_whole(project: &Project, recovered: &Recovered) {
+    let edited = ["docs", "docs/a", "docs/sub/new"].map(path);
+    assert_eq!(recovered.left[..3], edited);
+    assert_eq!(project.read("docs/a"), "a\nmine\n");
+    assert_eq!(project.read("docs/b"), "b\n");
+    assert_eq!(project.read("docs/sub/c"), "c\n");
+    assert_eq!(project.read("docs/sub/new"), "mine\n");
+}
+
+#[test]
+fn a_directory_edited_after_an_interrupted_undo_stays_whole() {
+    let docs = "mkdir -p docs/sub; echo a > docs/a; echo b > docs/b; echo c > docs/sub/c";
+    let plant = format!("{docs}; cp -r docs man; echo e > e");
+    let work = "rm -r docs man; echo file > man; echo E > e";
+    each_backend(&plant, work, |project| {
+        project.promote().unwrap();
+        interrupted_undo(project, &Which::Latest);
+        shell(&project.source, EDIT_DOCS);
+        shell(&project.source, "echo mine >> man/b");
+        let recovered = recovered(project);
+        assert_eq!(recovered.outcome, Recovery::RolledBack);
+        assert_docs_stay_whole(project, &recovered);
+        assert_eq!(recovered.left[3..], ["man", "man/b"].map(path));
+        assert_eq!(project.read("man/sub/c"), "c\n");
+        let kept = recovered.kept.unwrap();
+        assert_eq!(fs::read_to_string(kept.join("man")).unwrap(), "file\n");
+        assert_eq!(project.read("e"), "E\n", "the rest is taken back");
+
+        // What was left is a change of the user's: the next undo says so, and can do the rest.
+        let (root, source) = (&project.root, &project.source);
+        let error = undo::undo(root, source, &Which::Latest, &[], &mut Silent).unwrap_err();
+        let UndoError::Changed { paths, rest, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((paths, rest), (vec![path("docs"), path("man")], true));
+        let options = UndoOptions {
+            changed: Changed::Leave,
+            ..UndoOptions::default()
+        };
+        undo::undo_with(root, source, &Which::Latest, &options, &mut Silent).unwrap();
+        assert_eq!(project.read("e"), "e\n");
+        assert_eq!(project.read("docs/sub/c"), "c\n");
+    });
+}
+
+#[test]
+fn a_directory_edited_after_an_interrupted_redo_stays_whole() {
+    let work = "mkdir -p docs/sub; echo a > docs/a; echo b > docs/b; echo c > docs/sub/c";
+    for discarded in [false, true] {
+        each_backend("echo e > e", work, |project| {
+            project.promote().unwrap();
+            project.undo(&[]);
+            if discarded {
+                discard(project.root.sandbox("risky").unwrap(), &mut Silent).unwrap();
+            }
+            interrupted_undo(project, &Which::LatestUndo);
+            shell(&project.source, EDIT_DOCS);
+            assert_docs_stay_whole(project, &recovered(project));
+        });
+    }
+}
+
+#[test]
+fn a_directory_not_edited_after_an_interrupted_redo_can_be_redone() {
+    let work = "mkdir -p docs/sub; echo a > docs/a; echo c > docs/sub/c";
+    each_backend("echo e > e", work, |project| {
+        project.promote().unwrap();
+        project.undo(&[]);
+        discard(project.root.sandbox("risky").unwrap(), &mut Silent).unwrap();
+        interrupted_undo(project, &Which::LatestUndo);
+        assert_eq!(recovered(project).left, []);
+        assert!(!project.source.join("docs").exists());
+        project.redo();
+        assert_eq!(project.read("docs/sub/c"), "c\n");
+    });
 }
 
 /// Stops after so many steps.
@@ -325,6 +429,101 @@ fn a_journal_whose_source_is_missing_waits_for_it() {
         assert!(garbage::clean(&project.root, &found[0], &mut Silent).unwrap());
         assert_eq!(set_asides(project), []);
         assert!(recover_all(&project.root).unwrap().is_empty());
+    });
+}
+
+/// Makes everything in `dir` unreachable, as a network filesystem that does not answer is. Root is not
+/// stopped by a mode, so its way there leads in a circle.
+fn hide(dir: &Path) {
+    match rustix::process::geteuid().is_root() {
+        true => shell(dir, "mv ../around ../hidden; ln -s around ../around"),
+        false => shell(dir, "chmod 000 ."),
+    }
+}
+
+fn unhide(dir: &Path) {
+    let above = dir.parent().unwrap();
+    match rustix::process::geteuid().is_root() {
+        true => shell(above, "rm around; mv hidden around"),
+        false => shell(above, "chmod 755 around"),
+    }
+}
+
+#[test]
+fn a_journal_of_an_unreachable_source_is_no_garbage() {
+    let dir = tempfile::tempdir().unwrap();
+    let around = dir.path().join("around");
+    fs::create_dir(&around).unwrap();
+    let root = dir.path().join("root");
+    let project = Project::at(&around, &root, "echo a > a", BackendKind::Copy);
+    project.run("echo A > a");
+    interrupted_promote(&project);
+    shell(&around, "mv project elsewhere");
+    let found = set_asides(&project);
+    assert_eq!(found.len(), 1, "it is missing");
+    hide(&around);
+    assert_eq!(set_asides(&project), [], "it is not known to be missing");
+    assert!(!garbage::clean(&project.root, &found[0], &mut Silent).unwrap());
+    unhide(&around);
+    shell(&around, "mv elsewhere project");
+    hide(&around);
+    assert_eq!(set_asides(&project), []);
+    unhide(&around);
+    assert_eq!(recovered(&project).outcome, Recovery::RolledBack);
+    assert_eq!(project.read("a"), "a\n");
+}
+
+#[test]
+fn no_garbage_as_an_ordinary_user() {
+    some_as_ordinary_user("unreachable_source");
+}
+
+#[test]
+#[should_panic(expected = "no test to run")]
+fn a_filter_that_no_test_passes_fails() {
+    some_as_ordinary_user("there_is_no_such_test");
+}
+
+#[test]
+fn a_transaction_recovered_while_it_is_cleaned_is_left() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        let error = rustix::io::Errno::IO.raw_os_error();
+        fault::inject(Box::new(move |point| match point {
+            "settle" => Action::Error(error),
+            _ => Action::Continue,
+        }));
+        project.promote().unwrap_err();
+        fault::clear();
+        let around = project.source.parent().unwrap().to_owned();
+        shell(&around, "mv project elsewhere");
+        let found = set_asides(project);
+        let (root, source) = (Root::open(project.root.path()).unwrap(), &project.source);
+        let (source, once) = (source.clone(), AtomicBool::new(true));
+        fault::inject(Box::new(move |point| {
+            if point == "lock kept" && once.swap(false, Ordering::SeqCst) {
+                shell(&around, "mv elsewhere project");
+                let recovered = recover(&root, &source).unwrap().unwrap();
+                assert_eq!(recovered.outcome, Recovery::Finished);
+            }
+            Action::Continue
+        }));
+        let cleaned = garbage::clean(&project.root, &found[0], &mut Silent).unwrap();
+        fault::clear();
+        assert!(!cleaned);
+        project.undo(&[]);
+        assert_eq!(project.read("a"), "a\n");
+    });
+}
+
+#[test]
+fn a_transaction_of_a_version_that_recorded_no_source_is_recovered() {
+    each_backend("echo a > a", "echo A > a", |project| {
+        interrupted_promote(project);
+        shell(project.root.path(), "rm .undo/*/source");
+        let all = recover_all(&project.root).unwrap();
+        let sources: Vec<_> = all.iter().map(|found| &found.source).collect();
+        assert_eq!(sources, [&project.source]);
+        assert_eq!(project.read("a"), "a\n");
     });
 }
 

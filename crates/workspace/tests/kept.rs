@@ -8,11 +8,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use project::*;
+use sandbox_model::BackendKind;
+use sandbox_workspace::garbage::{self, GarbageKind};
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::fault::{self, Action};
-use sandbox_workspace::promote::{self, Backup, PromoteError, Promoted};
+use sandbox_workspace::promote::{
+    self, Backup, PromoteError, Promoted, Recovery, recover, recover_thoroughly,
+};
 use sandbox_workspace::undo::{self, KEEP_COUNT, KEEP_DAYS, UndoError, Which};
 
 fn promote_with_backup(project: &Project) -> Result<Promoted, PromoteError> {
@@ -173,6 +178,41 @@ fn an_undo_keeps_what_it_took_back_for_as_long_as_itself() {
     let again = Which::Id(undone.id);
     undo::undo(&project.root, &project.source, &again, &[], &mut Silent).unwrap();
     assert_eq!(project.read("a"), "0\n");
+}
+
+#[test]
+fn an_undo_under_way_keeps_what_it_takes_back() {
+    // On one filesystem, where an undo moves entries out of the stage of the promote.
+    let project = Project::with("echo a > a; echo b > b", BackendKind::Overlay);
+    project.run("echo A > a; echo B > b");
+    project.promote().unwrap();
+    let error = rustix::io::Errno::IO.raw_os_error();
+    fault::inject(Box::new(move |point| match point {
+        "commit written" | "put back" => Action::Error(error),
+        _ => Action::Continue,
+    }));
+    undo_latest(&project).unwrap_err();
+    fault::clear();
+    age(&kept(&project)[0], KEEP_DAYS + 1);
+    let around = project.source.parent().unwrap();
+    shell(around, "mv project elsewhere");
+    let expired = || {
+        let found = garbage::find(&project.root, Duration::MAX, Duration::MAX).unwrap();
+        let kinds = found.into_iter().map(|garbage| garbage.kind);
+        kinds.filter(|kind| *kind == GarbageKind::Expired).count()
+    };
+    assert_eq!(expired(), 0, "its stage is needed");
+    shell(around, "mkdir project");
+    let aside = recover(&project.root, &project.source).unwrap().unwrap();
+    assert_eq!(aside.outcome, Recovery::SetAside);
+    assert_eq!(expired(), 0, "it may be taken up again");
+    shell(around, "rmdir project; mv elsewhere project");
+    recover_thoroughly(&project.root, &project.source).unwrap();
+    assert_eq!(
+        (project.read("a"), project.read("b")),
+        ("A\n".into(), "B\n".into())
+    );
+    assert_eq!(expired(), 1, "its time is over");
 }
 
 #[test]

@@ -13,10 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use project::*;
-use sandbox_model::{BackendKind, Class, Failure};
+use sandbox_model::{BackendChoice, BackendKind, Class, Failure, Settings};
+use sandbox_workspace::discard::discard;
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::fault::{self, Action};
-use sandbox_workspace::promote::{PromoteError, Recovery, recover};
+use sandbox_workspace::promote::{PromoteError, Promoted, Recovery, recover};
+use sandbox_workspace::root::CreateRequest;
 use sandbox_workspace::undo::{self, Which};
 
 /// What the child does, and where it dies.
@@ -168,14 +170,31 @@ impl Scene {
 
     /// A new project with work done in its sandbox.
     fn plant(&self) {
+        self.plant_with(PLANT, WORK);
+    }
+
+    fn plant_with(&self, plant: &str, work: &str) {
         // An overlay's scratch directory has no mode at all.
         shell(&self.dir, "chmod -R u+rwX . ; rm -rf project");
         shell(
             self.root.parent().unwrap(),
             "chmod -R u+rwX . ; rm -rf root",
         );
-        let project = Project::at(&self.dir, &self.root, PLANT, BackendKind::Overlay);
-        project.run(WORK);
+        let project = Project::at(&self.dir, &self.root, plant, BackendKind::Overlay);
+        project.run(work);
+    }
+
+    /// Discards the sandbox for good. Another one takes its name.
+    fn replace_sandbox(&self) {
+        let project = Project::reopen(&self.dir, &self.root);
+        discard(project.root.sandbox("risky").unwrap(), &mut Silent).unwrap();
+        let request = CreateRequest {
+            name: Some("risky".parse().unwrap()),
+            source: project.source.clone(),
+            backend: BackendChoice::Only(BackendKind::Overlay),
+            settings: Settings::default(),
+        };
+        project.root.create(&request, &mut Silent).unwrap();
     }
 
     /// Dies in the recovery too, twice, before one is let through. Tells which way it went.
@@ -361,20 +380,6 @@ fn a_redo_killed_at_any_step_is_all_or_nothing_across_filesystems() {
     redo_killed_everywhere(&Scene::apart());
 }
 
-fn contents(
-    lines: &std::collections::BTreeMap<Vec<u8>, Line>,
-) -> std::collections::BTreeMap<Vec<u8>, Line> {
-    let bare = |line: &Line| Line {
-        times: None,
-        inode: None,
-        ..line.clone()
-    };
-    lines
-        .iter()
-        .map(|(name, line)| (name.clone(), bare(line)))
-        .collect()
-}
-
 #[test]
 fn an_undo_killed_at_any_step_is_all_or_nothing() {
     undo_killed_everywhere(&Scene::together());
@@ -383,6 +388,96 @@ fn an_undo_killed_at_any_step_is_all_or_nothing() {
 #[test]
 fn an_undo_killed_at_any_step_is_all_or_nothing_across_filesystems() {
     undo_killed_everywhere(&Scene::apart());
+}
+
+/// Moves directories in every way: one is deleted, one replaced by a file, one new.
+const DIRECTORIES: &str = "
+    mkdir -p old/sub swap; echo old-a > old/a; echo old-b > old/sub/b
+    echo swap-c > swap/c; echo swap-d > swap/d";
+const DIRECTORIES_CHANGED: &str = "
+    rm -r old swap; echo swap-file > swap
+    mkdir -p new/sub; echo new-a > new/a; echo new-b > new/sub/b";
+/// Edits one file in each that stands, and adds one.
+const EDIT_DIRECTORIES: &str = "
+    for file in old/a swap/c swap new/a; do
+        if test -f $file; then echo mine >> $file; fi
+    done
+    for directory in old/sub new/sub; do
+        if test -d $directory; then echo mine > $directory/added; fi
+    done";
+
+/// Kills `deed` at every step. The user edits what stands in the source then; after the recovery
+/// that is still there, and everything else is there or kept.
+fn edits_after_a_kill_lose_nothing(scene: &Scene, deed: &str) {
+    let prepare = || {
+        scene.plant_with(DIRECTORIES, DIRECTORIES_CHANGED);
+        assert!(scene.child("promote", 0).run().success());
+        if deed == "redo" {
+            assert!(scene.child("undo", 0).run().success());
+            scene.replace_sandbox();
+        }
+    };
+    prepare();
+    let points = scene.child(deed, 0).points();
+    let undo = scene.root.join(".undo");
+    let mut left = 0;
+    for dies_at in 1..=points {
+        prepare();
+        let status = scene.child(deed, dies_at).run();
+        assert_eq!(status.signal(), Some(6), "point {dies_at} of {points}");
+        shell(&scene.project(), EDIT_DIRECTORIES);
+        let edits = count(&lines(&scene.project()), "mine");
+        scene.child("recover", 1 + dies_at % 13).run();
+        let project = Project::reopen(&scene.dir, &scene.root);
+        let recovered = recover(&project.root, &project.source).unwrap();
+        left += recovered.map_or(0, |recovered| recovered.left.len());
+        let what = format!("{deed} killed at point {dies_at} of {points}");
+        let in_source = lines(&scene.project());
+        assert_eq!(count(&in_source, "mine"), edits, "{what}");
+        let everywhere = [in_source, lines(&undo)].concat();
+        for line in ["old-a", "old-b", "swap-c", "swap-d", "swap-file"] {
+            assert!(count(&everywhere, line) > 0, "{what}: no {line}");
+        }
+        for line in ["new-a", "new-b"] {
+            assert!(count(&everywhere, line) > 0, "{what}: no {line}");
+        }
+    }
+    assert!(left > 10, "only {left} edited paths were met");
+}
+
+/// The lines of all files below `dir`.
+fn lines(dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(lines(&entry.path())),
+            false => {
+                let bytes = fs::read(entry.path()).unwrap_or_default();
+                let text = String::from_utf8_lossy(&bytes);
+                found.extend(text.lines().map(str::to_owned));
+            }
+        }
+    }
+    found
+}
+
+fn count(lines: &[String], line: &str) -> usize {
+    lines.iter().filter(|found| *found == line).count()
+}
+
+#[test]
+fn edits_after_an_undo_killed_at_any_step_lose_nothing() {
+    edits_after_a_kill_lose_nothing(&Scene::together(), "undo");
+}
+
+#[test]
+fn edits_after_an_undo_killed_at_any_step_lose_nothing_across_filesystems() {
+    edits_after_a_kill_lose_nothing(&Scene::apart(), "undo");
+}
+
+#[test]
+fn edits_after_a_redo_killed_at_any_step_lose_nothing() {
+    edits_after_a_kill_lose_nothing(&Scene::together(), "redo");
 }
 
 /// Fails the promote with `errno` at every step in turn.
@@ -574,7 +669,7 @@ fn a_directory_swapped_for_a_symlink_at_any_step_leads_nowhere() {
     let before = snapshot(outside.path(), Closeness::Inodes);
     let (mut applied, mut refused) = (0, 0);
     for swapped_at in 1.. {
-        let project = Project::new("mkdir d; echo 0 > d/f; echo 0 > d/old");
+        let project = Project::new("mkdir d; echo f > d/f; echo old > d/old");
         project.run("echo 1 > d/f; echo 1 > d/new; rm d/old; mkdir d/sub; echo 1 > d/sub/f");
         let plan = project.plan_all();
         let passed = Arc::new(AtomicUsize::new(0));
@@ -600,12 +695,53 @@ fn a_directory_swapped_for_a_symlink_at_any_step_leads_nowhere() {
         }
         let what = format!("swapped at step {swapped_at}");
         assert_same(&snapshot(outside.path(), Closeness::Inodes), &before, &what);
+        assert_nothing_is_lost(&project, &result, &what);
         if passed.load(Ordering::SeqCst) < swapped_at {
             break;
         }
     }
     assert!(refused > 20, "{applied} applied, {refused} refused");
     assert!(applied > 1, "{applied} applied, {refused} refused");
+}
+
+/// `d`, which may be called `d.real` by now, has `f` and `old` as before a promote that was refused, but
+/// for what is kept; everything that was promoted, if it was not; and what was replaced is kept then.
+fn assert_nothing_is_lost(project: &Project, result: &Result<Promoted, PromoteError>, what: &str) {
+    let undo = project.root.path().join(".undo");
+    let moved = project.source.join("d.real");
+    let dir = match moved.exists() {
+        true => moved,
+        false => project.source.join("d"),
+    };
+    let holds = |dir: &Path, name: &str, text: &str| {
+        fs::read_to_string(dir.join(name)).is_ok_and(|found| found == text)
+    };
+    let originals = [("f", "f\n"), ("old", "old\n")];
+    if find(&undo, "committed").is_some() {
+        assert!(
+            holds(&dir, "f", "1\n") && holds(&dir, "sub/f", "1\n"),
+            "{what}"
+        );
+        let kept = lines(&undo);
+        for (name, _) in originals {
+            assert_eq!(count(&kept, name), 1, "{what}: {name}");
+        }
+        return;
+    }
+    let kept = match result {
+        Err(PromoteError::NotWhollyPutBack { kept, .. }) => {
+            kept.as_ref().map(|kept| kept.join("d"))
+        }
+        Err(_) => None,
+        Ok(_) => panic!("{what}: not committed"),
+    };
+    for (name, text) in originals {
+        let is_kept = kept.as_ref().is_some_and(|kept| holds(kept, name, text));
+        assert!(
+            holds(&dir, name, text) || is_kept,
+            "{what}: {name} in {result:?}"
+        );
+    }
 }
 
 #[test]

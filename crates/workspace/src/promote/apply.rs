@@ -14,7 +14,7 @@ use super::journal::{Inode, Journal, Kind, Operation, Parent, Place, SandboxIden
 use super::plan::{Action, Plan, Step};
 use super::review::Review;
 use super::settle::{Since, excuse_renames, settle};
-use super::stage::{Staged, copy_standing, stage, unlinked};
+use super::stage::{Copies, Staged, stage, unlinked};
 use super::{recover, retention, seal};
 use crate::backend::backend;
 use crate::lock::Lock;
@@ -109,14 +109,14 @@ pub fn apply_alone(
         return Ok(promoted);
     }
     let conduct = Conduct::begin(&area, &source, None, backup == Backup::Beside)?;
-    let mut journal = match prepare(&conduct, sandbox, &plan, after, progress) {
+    let journal = match prepare(&conduct, sandbox, &plan, after, progress) {
         Ok(journal) => journal,
         Err(error) => {
             conduct.abandon()?;
             return Err(error);
         }
     };
-    let committed = match conduct.perform(&mut journal, progress) {
+    let committed = match conduct.perform(&journal, progress) {
         Ok(committed) => committed,
         Err(error) => {
             excuse_renames(sandbox, &journal)?;
@@ -197,7 +197,7 @@ fn prepare(
         conduct.place.clone(),
     );
     let Staged {
-        operations,
+        mut operations,
         attributes,
     } = stage(
         &plan.steps,
@@ -223,7 +223,7 @@ fn prepare(
             (path.clone(), parent)
         })
         .collect();
-    let sealed = seal::staged(&conduct.stage, &operations);
+    let sealed = seal::staged(&conduct.stage, &mut operations);
     journal.seals = sealed.map_err(|source| PromoteError::Io {
         operation: "read what is staged for",
         path: sandbox.source().to_owned(),
@@ -309,10 +309,12 @@ fn save<'o>(
     displaced: impl Iterator<Item = &'o Operation>,
     saved: &Dir,
 ) -> io::Result<()> {
+    let mut copies = Copies::in_dir(saved);
     for operation in displaced {
         if let Some(old) = &operation.old {
             fault::at("save")?;
-            copy_standing(source, &operation.path, old, saved, &operation.slot_name())?;
+            let slot = RelPath::root().join(&operation.slot_name());
+            copies.add(source, &operation.path, old, &slot)?;
         }
     }
     Ok(())
@@ -327,15 +329,13 @@ fn back_up<'o>(
     fault::at("back up")?;
     std::fs::DirBuilder::new().mode(0o700).create(path)?;
     let backup = Tree::open(path)?;
+    let root = backup.root_dir()?;
+    let mut copies = Copies::in_dir(&root);
     for operation in displaced {
-        if let (Some(old), Some(parent), Some(name)) = (
-            &operation.old,
-            operation.path.parent(),
-            operation.path.name(),
-        ) {
-            let to = backup.make_dirs(&parent)?;
-            copy_standing(source, &operation.path, old, &to, name)?;
+        if let (Some(old), Some(parent)) = (&operation.old, operation.path.parent()) {
+            backup.make_dirs(&parent)?;
+            copies.add(source, &operation.path, old, &operation.path)?;
         }
     }
-    backup.root_dir()?.sync_filesystem()
+    root.sync_filesystem()
 }

@@ -10,7 +10,7 @@
 //!             at the source's path by now. It is taken up again if the first one comes back.
 //! ```
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -84,6 +84,23 @@ fn key(source: &Path) -> OsString {
             .as_str()
             .into(),
     }
+}
+
+/// The source whose [`key`] is `name`; `None` for a hash.
+fn source_of(name: &OsStr) -> Option<PathBuf> {
+    let mut source = Vec::new();
+    let mut rest = name.as_bytes();
+    while let [first, after @ ..] = rest {
+        let (byte, after) = match (first, after) {
+            (b'%', [b'2', b'F', after @ ..]) => (b'/', after),
+            (b'%', [b'2', b'5', after @ ..]) => (b'%', after),
+            (other, after) => (*other, after),
+        };
+        source.push(byte);
+        rest = after;
+    }
+    let source = PathBuf::from(OsString::from_vec(source));
+    (source.is_absolute() && key(&source) == name).then_some(source)
 }
 
 impl Area {
@@ -163,6 +180,7 @@ impl Area {
     /// Keeps other transactions of this root away while what is kept is cleaned; `None` when one
     /// is under way.
     pub fn lock_kept(&self) -> io::Result<Option<OwnedFd>> {
+        fault::at("lock kept")?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(self.dir.fd(), LOCK, flags, Mode::RUSR | Mode::WUSR)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -212,10 +230,14 @@ impl Area {
         self.dir.sync()
     }
 
-    /// Which source it is of; `None` where that was not recorded.
+    /// Which source it is of. Older versions did not record it; then the area's name says it, unless
+    /// that is a hash: `None`.
     pub fn source(&self) -> io::Result<Option<PathBuf>> {
-        let bytes = journal::read(&self.dir, SOURCE)?;
-        Ok(bytes.map(|bytes| PathBuf::from(OsString::from_vec(bytes))))
+        let recorded = journal::read(&self.dir, SOURCE)?;
+        Ok(match recorded {
+            Some(bytes) => Some(PathBuf::from(OsString::from_vec(bytes))),
+            None => self.path.file_name().and_then(source_of),
+        })
     }
 
     /// Every area of `root`.
@@ -294,6 +316,18 @@ impl Area {
         }
     }
 
+    /// Transactions that are not over: the one under way, and those put aside.
+    pub fn unfinished(&self) -> io::Result<Vec<Pending>> {
+        let mut unfinished: Vec<Pending> = self.pending()?.into_iter().collect();
+        for name in self.set_asides()? {
+            let aside = self.dir.open_dir(name.as_bytes())?;
+            if let Some(bytes) = journal::read(&aside, PENDING)? {
+                unfinished.push(serde_json::from_slice(&bytes)?);
+            }
+        }
+        Ok(unfinished)
+    }
+
     /// Names of what was put aside.
     pub fn set_asides(&self) -> io::Result<Vec<String>> {
         self.named(ASIDE_PREFIX)
@@ -370,5 +404,18 @@ mod tests {
             assert!(!key.contains(&b'/') && (1..=255).contains(&key.len()));
         }
         assert_eq!(key(Path::new("/home/ada")), "%2Fhome%2Fada");
+    }
+
+    #[test]
+    fn a_key_names_its_source_unless_it_is_a_hash() {
+        for source in ["/a/b", "/a%2Fb", "/a%b%25", "/", "/%", "/a%2"] {
+            let source = Path::new(source);
+            assert_eq!(source_of(&key(source)).as_deref(), Some(source));
+        }
+        let long = PathBuf::from("/x".repeat(150));
+        assert_eq!(source_of(&key(&long)), None);
+        for other in ["relative", "%2Fa%2", "%2Fa%2f", ""] {
+            assert_eq!(source_of(OsStr::new(other)), None, "{other}");
+        }
     }
 }

@@ -14,14 +14,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use sandbox_model::{EntryKind, Fingerprint, RelPath, path};
+use sandbox_model::{RelPath, path};
 
 use super::area::{Area, KEPT_PREFIX, Pending, STAGE, stage_name};
 use super::error::PromoteError;
 use super::fault;
-use super::journal::{Committed, Inode, Journal, Kind, Place};
+use super::journal::{Committed, Inode, Journal, Place};
 use super::transaction::Transaction;
-use crate::content;
 use crate::progress::Progress;
 use crate::transfer;
 use crate::tree::{Dir, Replace, Tree};
@@ -97,7 +96,7 @@ impl<'a> Conduct<'a> {
     /// left of the transaction, unless putting back failed too: then it is left to a recovery.
     pub fn perform(
         &self,
-        journal: &mut Journal,
+        journal: &Journal,
         progress: &mut dyn Progress,
     ) -> Result<Committed, PromoteError> {
         let cannot = |source| PromoteError::Io {
@@ -105,12 +104,10 @@ impl<'a> Conduct<'a> {
             path: self.area.path.join(&self.id),
             source,
         };
-        let written = digest_staged(&self.stage, journal).and_then(|()| journal.write(&self.dir));
-        if let Err(error) = written {
+        if let Err(error) = journal.write(&self.dir) {
             self.abandon()?;
             return Err(cannot(error));
         }
-        let journal = &*journal;
         let transaction = Transaction {
             source: self.source,
             stage: &self.stage,
@@ -151,39 +148,6 @@ impl<'a> Conduct<'a> {
     pub fn finish(&self, committed: &Committed) -> Result<(), PromoteError> {
         finish(self.area, self.source, &self.pending, committed)
     }
-}
-
-/// Records the digest of every file that waits in the stage and has none yet: pre-images that an undo
-/// puts back. A recovery compares it before it takes such a file away again.
-fn digest_staged(stage: &Dir, journal: &mut Journal) -> io::Result<()> {
-    let digest = |dir: &Dir, name: &[u8]| match dir.open_file(name) {
-        Ok(file) => content::digest(&file).map(Some),
-        // Not readable for us: a recovery compares its metadata instead.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
-        Err(error) => Err(error),
-    };
-    let is_file = |found: &Fingerprint| found.entry.kind == EntryKind::File;
-    // What an undo puts back may have a digest of long ago, of an earlier transaction.
-    let anew = matches!(journal.kind, Kind::Undo(_));
-    for operation in &mut journal.operations {
-        let slot = operation.slot_name();
-        let Some(new) = &mut operation.new else {
-            continue;
-        };
-        if is_file(&new.fingerprint) && (anew || new.digest.is_none()) {
-            new.digest = digest(stage, &slot)?;
-        }
-        for below in &mut new.below {
-            if is_file(&below.fingerprint) && (anew || below.digest.is_none()) {
-                let mut dir = stage.open_dir(&slot)?;
-                for name in below.path.parent().unwrap_or_default().components() {
-                    dir = dir.open_dir(name)?;
-                }
-                below.digest = digest(&dir, below.path.name().unwrap_or_default())?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn make_places(area: &Area, source: &Tree, id: &str, place: &Place) -> io::Result<(Dir, Dir)> {

@@ -62,9 +62,10 @@ pub(super) fn since(
     Ok(edited)
 }
 
-/// Removes from the directory `name` of `dir` what was put there and not edited since. The sandbox
-/// has all of it. Directories that hold something else stay.
-pub(super) fn remove_the_rest(
+/// Removes from the directory `name` of `dir` what a promote put there and nobody edited since: the
+/// sandbox has all of it. Of what an undo or a redo puts into the source there may be no other copy, so
+/// this is not for them. Directories that hold something else stay.
+pub(super) fn remove_promoted(
     dir: &Dir,
     name: &[u8],
     found: &Fingerprint,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 
-use sandbox_model::{EntryKind, Fingerprint, RelPath, SandboxName, Timestamp, path};
+use sandbox_model::{Entry, EntryKind, Fingerprint, RelPath, SandboxName, Timestamp, path};
 use serde::{Deserialize, Serialize};
 
 use super::fault;
@@ -175,6 +175,18 @@ pub(crate) struct Attributes {
     pub xattrs: Xattrs,
 }
 
+impl Attributes {
+    /// Those of `entry`.
+    pub fn of(entry: &Entry, xattrs: Xattrs) -> Attributes {
+        Attributes {
+            mode: entry.mode,
+            uid: entry.uid,
+            gid: entry.gid,
+            xattrs,
+        }
+    }
+}
+
 /// What the sandbox does once its changes are in the source.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Settle {
@@ -244,22 +256,7 @@ impl Journal {
 
     /// Every path the transaction touches, sorted.
     pub fn paths(&self) -> Vec<RelPath> {
-        let mut paths = Vec::new();
-        for operation in &self.operations {
-            paths.push(operation.path.clone());
-            for standing in [&operation.old, &operation.new].into_iter().flatten() {
-                paths.extend(
-                    standing
-                        .below
-                        .iter()
-                        .map(|b| operation.path.join_path(&b.path)),
-                );
-            }
-        }
-        paths.extend(self.attributes.iter().map(|change| change.path.clone()));
-        paths.sort();
-        paths.dedup();
-        paths
+        touched(&self.operations, &self.attributes)
     }
 
     /// Writes it into the transaction's directory; on return it is on disk.
@@ -285,6 +282,22 @@ impl Journal {
             removed => removed,
         }
     }
+}
+
+/// Every path that these touch, with what moves along, sorted.
+pub(crate) fn touched(operations: &[Operation], attributes: &[AttributeChange]) -> Vec<RelPath> {
+    let mut paths = Vec::new();
+    for operation in operations {
+        paths.push(operation.path.clone());
+        for standing in [&operation.old, &operation.new].into_iter().flatten() {
+            let below = standing.below.iter().map(|below| &below.path);
+            paths.extend(below.map(|path| operation.path.join_path(path)));
+        }
+    }
+    paths.extend(attributes.iter().map(|change| change.path.clone()));
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 impl Committed {

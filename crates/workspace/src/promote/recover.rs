@@ -25,7 +25,8 @@ pub struct Recovered {
     pub id: String,
     /// Which way it went.
     pub outcome: Recovery,
-    /// Paths that were edited meanwhile; they were left as found.
+    /// Paths that were edited meanwhile; they were left as found. A directory that an undo or a redo
+    /// had put there is named too: it was left with all that is in it.
     pub left: Vec<RelPath>,
     /// Where what stood at those paths before is kept, each at its own path below it. For a transaction
     /// that was not repaired: where it is.

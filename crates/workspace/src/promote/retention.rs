@@ -8,7 +8,7 @@ use std::io;
 
 use super::area::Area;
 use super::error::PromoteError;
-use super::journal::{Committed, Journal, Kind};
+use super::journal::{Committed, Journal, Kind, Place};
 use crate::undo::{KEEP_COUNT, KEEP_DAYS};
 
 /// Deletes what is kept too long, and the rubbish of interrupted deletions.
@@ -30,14 +30,14 @@ fn prune_area(area: &Area) -> io::Result<()> {
 /// The transactions that are kept too long, and rubbish, in the order in which they can be deleted.
 pub(crate) fn expired(area: &Area) -> io::Result<Vec<String>> {
     let horizon = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * KEEP_DAYS);
-    let pending = area.pending()?.map(|pending| pending.id);
+    let unfinished = area.unfinished()?;
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut heads: BTreeMap<String, String> = BTreeMap::new();
     let mut expired = Vec::new();
     for id in area
         .ids()?
         .into_iter()
-        .filter(|id| Some(id) != pending.as_ref())
+        .filter(|id| !unfinished.iter().any(|pending| pending.id == *id))
     {
         let dir = area.transaction(&id)?;
         let (Ok(Some(journal)), Ok(Some(_))) = (Journal::read(&dir), Committed::read(&dir)) else {
@@ -60,9 +60,15 @@ pub(crate) fn expired(area: &Area) -> io::Result<Vec<String>> {
             expired.push(name);
         }
     }
+    // An undo that is not over finds in this stage what it has to put back.
+    let is_needed = |id: &String| {
+        let mut stages = unfinished.iter().map(|pending| &pending.stage);
+        stages.any(|stage| *stage == Place::Shared(id.clone()))
+    };
     let surplus = families.len().saturating_sub(KEEP_COUNT);
     for (index, family) in families.into_values().enumerate() {
-        if index < surplus || family.latest.is_some_and(|latest| latest < horizon) {
+        let is_old = family.latest.is_some_and(|latest| latest < horizon);
+        if (index < surplus || is_old) && !family.members.iter().any(is_needed) {
             expired.extend(family.members.into_iter().rev());
         }
     }

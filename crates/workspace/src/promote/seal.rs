@@ -22,39 +22,55 @@ const INDEX: &str = "index:";
 /// Digests by path in the source.
 pub(crate) type Seals = BTreeMap<RelPath, String>;
 
-/// Digests everything that `operations` have waiting in `stage`.
-pub(crate) fn staged(stage: &Dir, operations: &[Operation]) -> io::Result<Seals> {
+/// Digests everything that `operations` have waiting in `stage`. Records the digest of every file's
+/// contents in them, too, where staging has not: a recovery compares it before it takes the file away
+/// again. What cannot be read has neither; its metadata is compared instead.
+pub(crate) fn staged(stage: &Dir, operations: &mut [Operation]) -> io::Result<Seals> {
     let stage = Tree::of(stage)?;
     let mut near = Near::new(&stage);
     let mut seals = Seals::new();
     for operation in operations {
-        let Some(new) = &operation.new else { continue };
         let slot = RelPath::root().join(&operation.slot_name());
+        let Some(new) = &mut operation.new else {
+            continue;
+        };
         let root = RelPath::root();
-        let entry = std::iter::once((&root, &new.fingerprint, &new.digest));
+        let entry = std::iter::once((&root, &new.fingerprint, &mut new.digest));
         let below = new
             .below
-            .iter()
-            .map(|below| (&below.path, &below.fingerprint, &below.digest));
+            .iter_mut()
+            .map(|below| (&below.path, &below.fingerprint, &mut below.digest));
         for (path, found, digest) in entry.chain(below) {
             let at = slot.join_path(path);
             let (dir, name) = near.parent(&at)?.ok_or(io::ErrorKind::NotFound)?;
             let target = operation.path.join_path(path);
-            // Staging has read the file already.
-            let seal = match digest {
-                Some(digest) if target.name() != Some(git_index::NAME) => {
-                    sealed(digest.clone(), dir.xattrs(name)?)
-                }
-                _ => match seal_in(dir, name, target.name(), found) {
-                    // Another user's file, which cannot be read: an undo compares its metadata.
-                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
-                    seal => seal?,
-                },
-            };
-            seals.insert(target, seal);
+            match seal_staged(dir, name, target.name(), found, digest) {
+                // Another user's file.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                seal => drop(seals.insert(target, seal?)),
+            }
         }
     }
     Ok(seals)
+}
+
+/// Digests `name` of the stage, which will be called `called`; `digest` is that of a file's contents.
+fn seal_staged(
+    dir: &Dir,
+    name: &[u8],
+    called: Option<&[u8]>,
+    found: &Fingerprint,
+    digest: &mut Option<String>,
+) -> io::Result<String> {
+    if found.entry.kind == EntryKind::File && digest.is_none() {
+        *digest = Some(content::digest(&dir.open_found_file(name, found)?)?);
+    }
+    match digest {
+        Some(digest) if called != Some(git_index::NAME) => {
+            Ok(sealed(digest.clone(), dir.xattrs(name)?))
+        }
+        _ => seal_in(dir, name, called, found),
+    }
 }
 
 /// Digests the contents or the target, and the extended attributes, of `found`, which stands at

@@ -142,12 +142,6 @@ fn attribute_change(
     else {
         return Err(io::Error::new(io::ErrorKind::NotFound, "nothing to change"));
     };
-    let attributes = |entry: &Entry, xattrs: Xattrs| Attributes {
-        mode: entry.mode,
-        uid: entry.uid,
-        gid: entry.gid,
-        xattrs,
-    };
     let now = source.xattrs(&step.path)?;
     let mut wanted = promotable(workspace.xattrs(&step.path)?);
     // What is not ours to give stays as it is.
@@ -159,8 +153,8 @@ fn attribute_change(
     Ok(AttributeChange {
         path: step.path.clone(),
         inode: Inode::of(&theirs),
-        before: attributes(&before, now),
-        after: attributes(&after, wanted),
+        before: Attributes::of(&before, now),
+        after: Attributes::of(&after, wanted),
     })
 }
 
@@ -451,44 +445,76 @@ fn set_metadata(dir: &Dir, name: &[u8], entry: &Entry, xattrs: &Xattrs) -> io::R
     dir.set_mode(name, entry.mode)
 }
 
-/// Copies `standing`, which stands at `path` of `from`, to `name` in `to`, exactly.
-pub(crate) fn copy_standing(
-    from: &dyn Side,
-    path: &RelPath,
-    standing: &Standing,
-    to: &Dir,
-    name: &[u8],
-) -> io::Result<()> {
-    let root = RelPath::root().join(name);
-    let entries = std::iter::once((path.clone(), root.clone(), &standing.fingerprint)).chain(
-        standing.below.iter().map(|below| {
-            (
-                path.join_path(&below.path),
-                root.join_path(&below.path),
-                &below.fingerprint,
-            )
-        }),
-    );
-    let entries: Vec<_> = entries.collect();
-    for (path, at, fingerprint) in &entries {
-        let (dir, name) = open_parent(to, at)?;
-        match fingerprint.entry.kind {
-            EntryKind::Directory => {
-                dir.make_dir(name)?;
-            }
-            _ => copy_entry(from, path, &dir, name, Privileges::Keep)?,
+/// Exact copies in one directory. A file with several names is one file there too.
+pub(crate) struct Copies<'d> {
+    to: &'d Dir,
+    /// Where the first name of a file with several was copied to.
+    links: HashMap<(u64, u64), RelPath>,
+}
+
+impl<'d> Copies<'d> {
+    pub fn in_dir(to: &'d Dir) -> Self {
+        Copies {
+            to,
+            links: HashMap::new(),
         }
     }
-    for (path, at, fingerprint) in entries.iter().rev() {
-        if fingerprint.entry.kind == EntryKind::Directory {
-            let (dir, name) = open_parent(to, at)?;
-            let mut entry = fingerprint.entry;
-            if *at == root {
-                entry.mode |= 0o700;
+
+    /// Copies `standing`, which stands at `path` of `from`, to `root`.
+    pub fn add(
+        &mut self,
+        from: &dyn Side,
+        path: &RelPath,
+        standing: &Standing,
+        root: &RelPath,
+    ) -> io::Result<()> {
+        let top = std::iter::once((path.clone(), root.clone(), &standing.fingerprint));
+        let below = standing.below.iter().map(|below| {
+            let (from, to) = (path.join_path(&below.path), root.join_path(&below.path));
+            (from, to, &below.fingerprint)
+        });
+        let entries: Vec<_> = top.chain(below).collect();
+        for (path, at, fingerprint) in &entries {
+            let (dir, name) = open_parent(self.to, at)?;
+            match fingerprint.entry.kind {
+                EntryKind::Directory => {
+                    dir.make_dir(name)?;
+                }
+                EntryKind::File if fingerprint.nlink > 1 => {
+                    if !self.link(fingerprint, &dir, name)? {
+                        copy_entry(from, path, &dir, name, Privileges::Keep)?;
+                        let inode = (fingerprint.dev, fingerprint.ino);
+                        self.links.insert(inode, at.clone());
+                    }
+                }
+                _ => copy_entry(from, path, &dir, name, Privileges::Keep)?,
             }
-            set_metadata(&dir, name, &entry, &from.xattrs(path)?)?;
-            dir.set_times(name, entry.mtime)?;
+        }
+        for (path, at, fingerprint) in entries.iter().rev() {
+            if fingerprint.entry.kind == EntryKind::Directory {
+                let (dir, name) = open_parent(self.to, at)?;
+                let mut entry = fingerprint.entry;
+                if at == root {
+                    entry.mode |= 0o700;
+                }
+                set_metadata(&dir, name, &entry, &from.xattrs(path)?)?;
+                dir.set_times(name, entry.mtime)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Links `name` of `dir` to an earlier copy of the same file. False where there is none, or none
+    /// that can be linked to.
+    fn link(&self, found: &Fingerprint, dir: &Dir, name: &[u8]) -> io::Result<bool> {
+        let Some(first) = self.links.get(&(found.dev, found.ino)) else {
+            return Ok(false);
+        };
+        let linked =
+            open_parent(self.to, first).and_then(|(from, first)| from.link(first, dir, name));
+        match linked {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+            linked => linked.map(|()| true),
         }
     }
-    Ok(())
 }

@@ -6,7 +6,8 @@
 //!
 //! Backward looks at each path for which of the two planned inodes stands there, so it does not
 //! matter how far forward came, or an earlier backward. A path with a third inode is left as found,
-//! and so is a file whose contents are not what forward put there: it was edited since.
+//! and so is a file whose contents are not what forward put there: it was edited since. A directory
+//! in which something was edited is left as a whole by an undo or a redo, which moved it there.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +19,9 @@ use super::edits;
 use super::error::PromoteError;
 use super::fault;
 use super::ground::{Ground, is_untouched};
-use super::journal::{AttributeChange, Attributes, Committed, Inode, Journal, Operation, Standing};
+use super::journal::{
+    AttributeChange, Attributes, Committed, Inode, Journal, Kind, Operation, Standing,
+};
 use crate::progress::{Phase, Progress};
 use crate::tree::{Dir, Replace, Tree};
 
@@ -401,9 +404,13 @@ impl<'a> Transaction<'a> {
             return Ok(Found::Stranger);
         }
         if let (Some(here), Some(new)) = (&here, &operation.new) {
-            let edited = edits::since(dir, name, here, new)?;
+            let mut edited = edits::since(dir, name, here, new)?;
             if !edited.is_empty() {
-                edits::remove_the_rest(dir, name, here, new)?;
+                match self.journal.kind {
+                    Kind::Promote => edits::remove_promoted(dir, name, here, new)?,
+                    // It came out of the stage by a rename: here is the only copy, so all of it stays.
+                    Kind::Undo(_) => edited.push(RelPath::root()),
+                }
                 return Ok(Found::Edited(edited));
             }
         }
@@ -514,7 +521,7 @@ enum Found {
     Planned,
     /// Something else; it was left.
     Stranger,
-    /// What this transaction put there, edited since at these paths below it; they were left.
+    /// What this transaction put there, edited since. These paths below it, or all of it, were left.
     Edited(Vec<RelPath>),
 }
 

@@ -13,6 +13,7 @@ use std::io;
 use sandbox_model::{BackendKind, EntryKind, Fingerprint, RelPath};
 
 use super::inverse::displaced;
+use super::links;
 use crate::alike::{Spot, alike};
 use crate::backend::{Entry, backend};
 use crate::layer::Layer;
@@ -71,18 +72,15 @@ pub(crate) fn give_back(
             at: item.at,
             mode: item.mode,
         };
-        if is_given(sandbox, &item.path, &entry, item.state) {
-            entries.extend(item.touches);
-            given.returned.push(item.path);
-        } else {
-            given.kept.push(item.path);
+        match is_given(sandbox, &item.path, &entry, item.state) {
+            true => entries.extend(item.touches),
+            false => given.kept.extend(item.touches),
         }
     }
     for (change, state) in attributes {
         let give = |dir: &Dir, name: &[u8]| give(&change.before, dir, name);
         if is_given(sandbox, &change.path, &Entry::Attributes(&give), state) {
             entries.push(change.path.clone());
-            given.returned.push(change.path.clone());
         } else {
             given.kept.push(change.path.clone());
         }
@@ -92,6 +90,7 @@ pub(crate) fn give_back(
         entries.sort();
         entries.dedup();
         let finish = || -> io::Result<()> {
+            links::join(sandbox, journal, &entries)?;
             backend(sandbox.meta.backend).rebase(&sandbox.meta, &sandbox.dir, &entries)?;
             look_again(sandbox, &entries, &[])?;
             // The source has lost it, and `pending` will say that all is done.
@@ -99,10 +98,14 @@ pub(crate) fn give_back(
         };
         finish().map_err(cannot)?;
     }
-    // Still there, with the rest of an edit of which a part was promoted.
-    given.returned.extend(journal.settle.rebase.iter().cloned());
-    given.returned.sort();
     given.kept.sort();
+    given.kept.dedup();
+    // What the undo took back besides is in the sandbox: put there, or still there with the rest of an
+    // edit of which a part was promoted.
+    given.returned = journal.paths();
+    given
+        .returned
+        .retain(|path| given.kept.binary_search(path).is_err());
     Ok(given)
 }
 
@@ -247,12 +250,7 @@ fn attribute_state(view: &View<'_>, change: &AttributeChange) -> io::Result<Stat
     let Some(found) = view.workspace().stat(path)? else {
         return Ok(State::Own);
     };
-    let now = Attributes {
-        mode: found.entry.mode,
-        uid: found.entry.uid,
-        gid: found.entry.gid,
-        xattrs: view.workspace().xattrs(path)?,
-    };
+    let now = Attributes::of(&found.entry, view.workspace().xattrs(path)?);
     match now.same(&change.before) {
         true if found.entry.kind == change.inode.kind => Ok(State::Back),
         _ => without_own(view, path),

@@ -17,7 +17,7 @@ use crate::promote::journal::{
     AttributeChange, Attributes, Below, Committed, Inode, Journal, Kind, Operation, Parent, Place,
     Standing,
 };
-use crate::promote::stage::copy_standing;
+use crate::promote::stage::Copies;
 use crate::promote::{PromoteError, promotable, seal};
 use crate::side::Side;
 use crate::tree::{Dir, Tree};
@@ -142,12 +142,7 @@ impl Inverse {
             self.changed.push(change.path.clone());
             return Ok(());
         };
-        let now = Attributes {
-            mode: found.entry.mode,
-            uid: found.entry.uid,
-            gid: found.entry.gid,
-            xattrs: source.xattrs(&change.path)?,
-        };
+        let now = Attributes::of(&found.entry, source.xattrs(&change.path)?);
         if now.same(&change.after) {
             self.attributes.push(AttributeChange {
                 path: change.path.clone(),
@@ -220,7 +215,7 @@ impl Inverse {
             stage_copies(conduct, of, &mut journal.operations).map_err(cannot)?;
             keep_copies(conduct, &mut journal)?;
         }
-        journal.seals = seal::staged(&conduct.stage, &journal.operations).map_err(cannot)?;
+        journal.seals = seal::staged(&conduct.stage, &mut journal.operations).map_err(cannot)?;
         Ok(journal)
     }
 }
@@ -365,11 +360,12 @@ fn stage_copies(
     operations: &mut [Operation],
 ) -> io::Result<()> {
     let saved = displaced(conduct.area, of)?;
+    let mut copies = Copies::in_dir(&conduct.stage);
     for operation in operations {
         let slot = operation.slot_name();
         if let Some(new) = &mut operation.new {
-            let from = RelPath::root().join(&slot);
-            copy_standing(&saved, &from, new, &conduct.stage, &slot)?;
+            let at = RelPath::root().join(&slot);
+            copies.add(&saved, &at, new, &at)?;
             look_again(&conduct.stage, &slot, new)?;
         }
     }
