@@ -76,8 +76,9 @@ impl Server {
 
     /// The first process of every session that is raised: their executors.
     pub fn executors(&self) -> Vec<Process> {
-        let nurseries = self.process().children().into_iter();
-        let raised = nurseries.flat_map(Process::children);
+        let watchers = self.process().children().into_iter();
+        let supervisors = watchers.flat_map(Process::children);
+        let raised = supervisors.flat_map(Process::children);
         raised.filter(|process| process.is_first()).collect()
     }
 }
