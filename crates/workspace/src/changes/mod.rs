@@ -7,8 +7,11 @@
 
 mod compare;
 mod flag;
+mod follow;
 mod git;
 mod rename;
+mod survey;
+mod watch;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +21,8 @@ use crate::layer::{Below, Contents, Descent, LayerError, Touched, last_touch};
 use crate::progress::{Phase, Progress};
 use crate::side::Xattrs;
 use crate::view::{View, ViewError};
+
+pub use survey::Search;
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +34,8 @@ pub struct ChangeOptions {
     pub since: Option<Timestamp>,
     /// Pair deletions with creations of like content.
     pub renames: Renames,
+    /// How far the source is searched for repositories and links that give a change a meaning.
+    pub search: Search,
 }
 
 /// Whether renames are looked for.
@@ -109,7 +116,11 @@ pub fn listing(
         found = rename::pair(view, found)?;
     }
     found.sort_by(|a, b| a.change.path.cmp(&b.change.path));
-    let flagger = flag::Flagger::new(view, found.iter().map(|found| &found.change));
+    let flagger = flag::Flagger::new(
+        view,
+        found.iter().map(|found| &found.change),
+        options.search,
+    )?;
     let mut changes = Vec::with_capacity(found.len());
     for Found {
         mut change, xattrs, ..

@@ -13,7 +13,7 @@ use super::plan::{
     Refusal, Selection, Step,
 };
 use super::refusal::refusal;
-use crate::changes::{ChangeOptions, Renames, change_set};
+use crate::changes::{ChangeOptions, Renames, Search, change_set};
 use crate::progress::{Phase, Progress};
 use crate::view::View;
 
@@ -26,6 +26,7 @@ pub fn plan(
 ) -> Result<Plan, PromoteError> {
     let options = ChangeOptions {
         renames: Renames::Split,
+        search: Search::Whole,
         ..ChangeOptions::default()
     };
     let changes = change_set(view, &options, progress)?.changes;
