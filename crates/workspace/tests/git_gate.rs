@@ -710,6 +710,100 @@ fn caches_of_objects_are_not_promoted() {
     assert!(checked.status.success(), "{checked:?}");
 }
 
+fn reftable() -> String {
+    REPOSITORY.replace("git init", "git init --ref-format=reftable")
+}
+
+#[test]
+fn references_of_a_reftable_are_deleted_whole_or_not_at_all() {
+    for script in [
+        "rm -rf .git/reftable",
+        "rm .git/reftable/tables.list",
+        "rm .git/reftable/*.ref",
+        "rm .git/reftable/*.ref; : > .git/reftable/tables.list",
+    ] {
+        let project = Project::new(&reftable());
+        let before = git(&project, ".", &["for-each-ref"]).stdout;
+        assert!(!before.is_empty());
+        run_git(&project, &format!("{script}; echo new > new"));
+        assert!(!left_out(&project).is_empty(), "{script}");
+        project.promote().unwrap();
+        assert_eq!(project.read("new"), "new\n", "{script}");
+        let after = git(&project, ".", &["for-each-ref"]).stdout;
+        assert_eq!(after, before, "{script}");
+    }
+}
+
+#[test]
+fn commits_to_a_reftable_are_promoted() {
+    let project = Project::new(&reftable());
+    run_git(
+        &project,
+        "for i in 1 2 3 4 5; do echo $i > f; git commit -qam $i; git branch b$i; done; git pack-refs; git branch -qD old",
+    );
+    let inside = project.source.with_file_name("prepared");
+    assert_eq!(left_out(&project), [""; 0]);
+    project.promote().unwrap();
+    let after = git(&project, ".", &["for-each-ref"]).stdout;
+    let wanted = git(&project, inside.to_str().unwrap(), &["for-each-ref"]).stdout;
+    assert_eq!(after, wanted);
+    assert_eq!(project.changes(), [""; 0]);
+    let checked = git(&project, ".", &["fsck", "--strict"]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn replacements_in_a_reftable_are_not_promoted() {
+    let project = Project::new(&reftable());
+    run_git(
+        &project,
+        "git replace HEAD HEAD~1; git pack-refs; echo new > new",
+    );
+    project.promote().unwrap();
+    assert_eq!(project.read("new"), "new\n");
+    let log = git(&project, ".", &["log", "--format=%s"]).stdout;
+    assert_eq!(String::from_utf8_lossy(&log), "two\none\n");
+    let checked = git(&project, ".", &["fsck", "--strict"]);
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn references_are_not_lost_by_promoting_a_part() {
+    for (make, script, part) in [
+        (REPOSITORY.to_owned(), "git pack-refs --all", ".git/refs"),
+        (
+            reftable(),
+            "for i in 1 2 3 4 5 6; do git branch b$i; done; git pack-refs",
+            ".git/reftable/tables.list",
+        ),
+    ] {
+        let project = Project::new(&make);
+        let before = git(&project, ".", &["for-each-ref"]).stdout;
+        run_git(&project, script);
+        let selection = Selection {
+            paths: vec![path(part)],
+            ..Selection::default()
+        };
+        project
+            .promote_with(&selection, &Resolutions::default())
+            .unwrap();
+        let after = git(&project, ".", &["for-each-ref"]).stdout;
+        assert_eq!(
+            String::from_utf8_lossy(&after),
+            String::from_utf8_lossy(&before),
+            "{part}"
+        );
+        // All of it is no loss.
+        project.promote().unwrap();
+        let after = git(&project, ".", &["for-each-ref"]).stdout;
+        assert!(
+            String::from_utf8_lossy(&after).contains("refs/heads/old"),
+            "{part}"
+        );
+        assert_eq!(project.changes(), [""; 0], "{part}");
+    }
+}
+
 #[test]
 fn all_of_it_as_an_ordinary_user() {
     as_ordinary_user(&["all_of_it"]);

@@ -19,6 +19,7 @@ mod command;
 mod config;
 mod named;
 mod pack;
+mod reftable;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,7 +95,7 @@ const STATE: &[&str] = &[
 ];
 
 /// The most that is read of a file to judge it.
-const READ_LIMIT: u64 = 32 << 20;
+pub(crate) const READ_LIMIT: u64 = 32 << 20;
 
 /// What a directory is to git.
 #[derive(Debug, Clone, Copy, Default)]
@@ -221,7 +222,13 @@ impl<'v> Git<'v> {
                     && (stays || !self.loses_references(dir)?)
             }
             [b"refs" | b"info"] => stays,
-            [b"logs" | b"reftable", ..] => true,
+            [b"logs", ..] => true,
+            // Git merges tables, and deletes them; it never alters one. Whether one is still in use, the plan
+            // decides.
+            [b"reftable", table] if *table != b"tables.list" => {
+                !stays || !stood && !self.replaces_by_table(&change.path)?
+            }
+            [b"reftable", ..] => stays,
             [b"info", b"exclude" | b"sparse-checkout" | b"refs"] => true,
             [name] if name.starts_with(b"sharedindex.") => true,
             [name] => STATE.iter().any(|state| state.as_bytes() == *name),
@@ -261,6 +268,12 @@ impl<'v> Git<'v> {
             || text
                 .strip_prefix(b"ref:")
                 .is_some_and(|name| name.trim_ascii_start().starts_with(b"refs/")))
+    }
+
+    /// Does the table at `at` replace an object?
+    fn replaces_by_table(&self, at: &RelPath) -> io::Result<bool> {
+        let table = read(self.after, at, READ_LIMIT)?.unwrap_or_default();
+        Ok(reftable::sets_below(&table, b"refs/replace/") != Some(false))
     }
 
     /// Are deleted references lost, because the file into which git packed them is not promoted?
@@ -344,6 +357,13 @@ impl<'v> Git<'v> {
         if theirs.stat(&heads)?.is_some() && ours.stat(&heads)?.is_none() {
             return Ok(true);
         }
+        let tables = dir.join(b"reftable").join(b"tables.list");
+        let is_in_use = |side: &dyn Side| -> io::Result<bool> {
+            Ok(side.stat(&tables)?.is_some_and(|list| list.entry.size > 0))
+        };
+        if is_in_use(theirs)? && !is_in_use(ours)? {
+            return Ok(true);
+        }
         Ok(is_born(theirs, dir)? && !is_born(ours, dir)?)
     }
 }
@@ -371,7 +391,7 @@ fn is_born(side: &dyn Side, dir: &RelPath) -> io::Result<bool> {
 }
 
 /// The file's bytes; `None` if it has more than `limit` or is none.
-fn read(side: &dyn Side, at: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read(side: &dyn Side, at: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match side.open(at) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
         Err(error) if crate::layer::vanished(&error) => return Ok(None),

@@ -8,7 +8,7 @@
 mod compare;
 mod flag;
 mod follow;
-mod git;
+pub(crate) mod git;
 mod rename;
 mod survey;
 mod watch;

@@ -12,6 +12,7 @@ use super::plan::{
     Action, Afterwards, Content, Frozen, GitControl, LeftOut, LeftOutReason, Plan, Privilege,
     Refusal, Selection, Step,
 };
+use super::references;
 use super::refusal::refusal;
 use crate::changes::{ChangeOptions, Renames, Search, change_set};
 use crate::progress::{Phase, Progress};
@@ -58,6 +59,7 @@ pub fn plan(
         progress.advance(1);
     }
     planner.bring_parents()?;
+    planner.keep_references().map_err(cannot_read)?;
     planner.keep_directories_in_use();
     planner.hand_over_directories();
     progress.finish();
@@ -384,6 +386,18 @@ impl Planner<'_> {
                 theirs: self.examiner.theirs(&path).map_err(cannot_read)?,
             };
             self.decide(change, sides).map_err(cannot_read)?;
+        }
+        Ok(())
+    }
+
+    /// References that the sandbox holds elsewhere stay, if that is not promoted with them.
+    fn keep_references(&mut self) -> io::Result<()> {
+        if self.selection.git_control == GitControl::Apply {
+            return Ok(());
+        }
+        for path in references::lost(self.view, &self.steps)? {
+            self.steps.remove(&path);
+            self.left_out.insert(path, LeftOutReason::GitControl);
         }
         Ok(())
     }
