@@ -4,7 +4,9 @@
 mod project;
 
 use project::*;
-use sandbox_workspace::promote::{self, Resolutions, Selection};
+use sandbox_workspace::progress::Silent;
+use sandbox_workspace::promote::{self, Backup, Resolutions, Selection};
+use sandbox_workspace::undo::{self, Which};
 
 #[test]
 fn git_control_files_need_to_be_allowed() {
@@ -575,6 +577,133 @@ fn what_other_repositories_name_is_not_promoted() {
             .unwrap();
         git(&project, "a/lib", STATUS);
         assert!(trap.exists(), "the trap does not work: {set_up}");
+    }
+}
+
+/// Half a repository each; together one that runs a program.
+fn halves(project: &Project) -> (String, &'static str) {
+    let first = format!(
+        "echo 'ref: refs/heads/main' > docs/HEAD; \
+         printf '[core]\\n\\trepositoryformatversion = 0\\n\\tworktree = ..\\n\\tfsmonitor = \"touch {}; false\"\\n' > docs/config",
+        trap(project).display()
+    );
+    (first, "mkdir docs/objects docs/refs")
+}
+
+#[test]
+fn repository_completed_while_the_plan_is_shown_is_not_promoted() {
+    let project = Project::new("mkdir docs; echo text > docs/text");
+    let other = project.beside("other");
+    let (first, second) = halves(&project);
+    project.run(&first);
+    other.run(second);
+    let plan = project.plan_all();
+    assert_eq!(plan.left_out, []);
+    other.promote().unwrap();
+    let result = promote::apply(&project.sandbox, plan, Backup::None, &mut Silent);
+    git(&project, "docs", STATUS);
+    assert!(!trap(&project).exists(), "git ran the sandbox's program");
+    let error = result.unwrap_err();
+    assert!(
+        matches!(&error, promote::PromoteError::GitControl(paths) if *paths == [path("docs/HEAD"), path("docs/config")]),
+        "{error}"
+    );
+    assert_eq!(project.leftovers(), [""; 0]);
+    project
+        .promote_with(&allowing_git(), &Resolutions::default())
+        .unwrap();
+    git(&project, "docs", STATUS);
+    assert!(trap(&project).exists(), "the trap does not work");
+}
+
+#[test]
+fn repository_completed_by_a_redo_is_not_applied() {
+    let project = Project::new("mkdir docs; echo text > docs/text");
+    let other = project.beside("other");
+    let (first, second) = halves(&project);
+    project.run(&first);
+    project.promote().unwrap();
+    let undone = project.undo(&[]);
+    other.run(second);
+    other.promote().unwrap();
+    let which = Which::Id(undone.id);
+    let (root, source) = (&project.root, &project.source);
+    let result = undo::undo(root, source, &which, &[], &mut Silent);
+    git(&project, "docs", STATUS);
+    assert!(!trap(&project).exists(), "git ran the sandbox's program");
+    assert!(result.is_err());
+    assert_eq!(project.leftovers(), [""; 0]);
+    let options = undo::UndoOptions {
+        git_control: promote::GitControl::Apply,
+        ..undo::UndoOptions::default()
+    };
+    let redone = undo::undo_with(root, source, &which, &options, &mut Silent).unwrap();
+    git(&project, "docs", STATUS);
+    assert!(trap(&project).exists(), "the trap does not work");
+    // It was allowed once, so it may go and come again.
+    let which = Which::Id(redone.id);
+    let undone = undo::undo(root, source, &which, &[], &mut Silent).unwrap();
+    undo::undo(root, source, &Which::Id(undone.id), &[], &mut Silent).unwrap();
+}
+
+#[test]
+fn repository_completed_by_an_undo_is_not_restored() {
+    let project = Project::new("mkdir docs; echo 'ref: refs/heads/main' > docs/HEAD");
+    let other = project.beside("other");
+    project.run("rm docs/HEAD");
+    project.promote().unwrap();
+    other.run(&format!(
+        "rm -f docs/HEAD; mkdir docs/objects docs/refs; \
+         printf '[core]\\n\\trepositoryformatversion = 0\\n\\tworktree = ..\\n\\tfsmonitor = \"touch {}; false\"\\n' > docs/config",
+        trap(&project).display()
+    ));
+    other.promote().unwrap();
+    let (root, source) = (&project.root, &project.source);
+    let first = undo::list(root, source).unwrap().pop().unwrap();
+    let which = Which::Id(first.id);
+    undo::undo(root, source, &which, &[], &mut Silent).unwrap_err();
+    git(&project, "docs", STATUS);
+    assert!(!trap(&project).exists(), "git ran the sandbox's program");
+    let options = undo::UndoOptions {
+        git_control: promote::GitControl::Apply,
+        ..undo::UndoOptions::default()
+    };
+    undo::undo_with(root, source, &which, &options, &mut Silent).unwrap();
+    git(&project, "docs", STATUS);
+    assert!(trap(&project).exists(), "the trap does not work");
+}
+
+#[test]
+fn commits_and_allowed_repositories_are_undone_and_redone() {
+    for (plant, script, selection) in [
+        (
+            "git init -q -b main .; git config user.name x; git config user.email x@y",
+            "echo 1 > f; git add f; git commit -qm one; git checkout -qb topic; git pack-refs --all",
+            Selection::default(),
+        ),
+        (REPOSITORY, "rm -rf .git", allowing_git()),
+        (
+            REPOSITORY,
+            "git gc -q; git config alias.x '!true'",
+            allowing_git(),
+        ),
+        ("echo a > a", "git init -q .", allowing_git()),
+    ] {
+        let project = Project::new(plant);
+        run_git(&project, script);
+        let before = snapshot(&project.source, Closeness::Contents);
+        project
+            .promote_with(&selection, &Resolutions::default())
+            .unwrap();
+        let after = snapshot(&project.source, Closeness::Contents);
+        for _ in 0..2 {
+            project.undo(&[]);
+            let now = snapshot(&project.source, Closeness::Contents);
+            assert_same(&now, &before, script);
+            project.redo();
+            let now = snapshot(&project.source, Closeness::Contents);
+            assert_same(&now, &after, script);
+        }
     }
 }
 

@@ -162,6 +162,31 @@ impl<'v> Git<'v> {
         }
     }
 
+    /// Does `change`, which brings back what the source had, put it where by now git would be steered by
+    /// it: into a directory that is not a repository but would become one, or where a configuration
+    /// names it?
+    pub(super) fn is_completed_by(&self, change: &Change) -> io::Result<bool> {
+        if change.after.is_none() {
+            return Ok(false);
+        }
+        if self.named.covers(change) {
+            return Ok(true);
+        }
+        let names: Vec<&[u8]> = change.path.components().collect();
+        for (at, name) in names.iter().enumerate() {
+            if is_dot_git(name) {
+                return Ok(!self.repository(&path(&names[..=at]))?.stands);
+            }
+            if is_known(name) {
+                let repository = self.repository(&path(&names[..at]))?;
+                if !repository.stands && repository.may_arise {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// `names[..at]` is a directory that is not called `.git`: git uses a repository wherever it is run
     /// in one (CVE-2022-24765 and what followed).
     fn steers_bare(&self, names: &[&[u8]], at: usize, change: &Change) -> io::Result<bool> {

@@ -14,12 +14,14 @@ mod survey;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::io;
 
 use sandbox_model::{Change, ChangeKind, ChangeSet, EntryKind, RelPath, Timestamp};
 
 use crate::layer::{Below, Contents, Descent, LayerError, Touched, last_touch};
 use crate::progress::{Phase, Progress};
-use crate::side::Xattrs;
+use crate::side::{Side, Xattrs};
+use crate::tree::Tree;
 use crate::view::{View, ViewError};
 
 pub use survey::Search;
@@ -136,6 +138,37 @@ pub fn listing(
         set,
         complete,
     })
+}
+
+/// What arrives in a source by a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// What a sandbox made.
+    Sandbox,
+    /// What the source had before.
+    Own,
+}
+
+/// Which of `changes`, which make `after` of `source`, steer git on the host.
+pub(crate) fn steering_git(
+    source: &Tree,
+    after: &dyn Side,
+    changes: &[Change],
+    arrival: Arrival,
+) -> io::Result<Vec<RelPath>> {
+    let survey = survey::Survey::of(source, changes.iter(), Search::Whole);
+    let git = git::Git::new(source, after, changes.iter(), &survey)?;
+    let mut found = Vec::new();
+    for change in changes {
+        let steers = match arrival {
+            Arrival::Sandbox => git.is_steered_by(change)?,
+            Arrival::Own => git.is_completed_by(change)?,
+        };
+        if steers {
+            found.push(change.path.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// What was found so far.

@@ -472,6 +472,7 @@ impl Planner<'_> {
             }
         }
         Plan {
+            git_control: self.selection.git_control,
             sandbox: self.view.sandbox.name().clone(),
             source: self.view.source.path().to_owned(),
             steps: self.steps.into_values().collect(),
