@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use sandbox_model::{Class, Operation, Outcome};
+use sandbox_workspace::promote::GitControl;
 use sandbox_workspace::undo::{
     self, Changed, Direction, Outlook, UndoError, UndoOptions, UndoRecord, Undone, Which,
 };
@@ -35,6 +36,8 @@ pub(crate) struct Request<'a> {
     pub(crate) direction: Direction,
     /// What becomes of paths that changed since.
     pub(crate) changed: Changed,
+    /// Whether what steers git may be put into the source.
+    pub(crate) git_control: GitControl,
 }
 
 /// What `--dry-run --json` prints.
@@ -55,6 +58,7 @@ pub(crate) fn undo(request: &Request<'_>, consent: Consent, form: Form) -> Resul
     let options = UndoOptions {
         paths: reading::below(&source, request.typed)?,
         changed: request.changed,
+        git_control: request.git_control,
     };
     let record = undo::find(
         &root,

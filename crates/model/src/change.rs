@@ -32,6 +32,26 @@ pub struct Change {
     pub flags: Vec<Flag>,
 }
 
+impl Change {
+    /// What makes `after` of `before`, which stood at the same path. A file or link counts as modified.
+    pub fn between(path: RelPath, before: Option<Entry>, after: Option<Entry>) -> Change {
+        let kind = match (&before, &after) {
+            (None, _) => ChangeKind::Created,
+            (Some(_), None) => ChangeKind::Deleted,
+            (Some(before), Some(after)) if before.kind != after.kind => ChangeKind::Type,
+            (Some(_), Some(_)) => ChangeKind::Modified,
+        };
+        Change {
+            path,
+            kind,
+            before,
+            after,
+            xattrs_changed: false,
+            flags: Vec::new(),
+        }
+    }
+}
+
 /// What happened to a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

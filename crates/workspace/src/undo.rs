@@ -14,6 +14,7 @@
 pub(crate) mod give_back;
 mod inverse;
 mod links;
+mod outcome;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -33,7 +34,7 @@ use crate::promote::journal::{
     Absorbed, Attributes, Committed, Journal, Kind, Place, SandboxIdentity, Settle, touched,
 };
 use crate::promote::settle::{Since, excuse_renames, settle};
-use crate::promote::{recover, retention};
+use crate::promote::{GitControl, recover, retention};
 use crate::root::{Root, RootError};
 use crate::sandbox::{Sandbox, SandboxError, disk_use};
 use crate::tree::Tree;
@@ -94,6 +95,8 @@ pub struct UndoOptions {
     pub paths: Vec<RelPath>,
     /// What becomes of paths that changed in the source since.
     pub changed: Changed,
+    /// Whether paths may arrive in the source that steer git by now.
+    pub git_control: GitControl,
 }
 
 /// What an undo does about paths that changed in the source since.
@@ -430,6 +433,11 @@ fn take_back(
     if !rest && inverse.already.is_empty() {
         return Err(nothing(direction(kept, of), source.path()));
     }
+    let steering = outcome::steering_git(area, source, of, &inverse, direction(kept, of))
+        .map_err(|error| cannot_read(area, error))?;
+    if !steering.is_empty() && options.git_control == GitControl::LeaveOut {
+        return Err(PromoteError::GitControl(steering).into());
+    }
     let share = match &of.stage {
         Place::Own => Some(of.id.as_str()),
         Place::Shared(head) => Some(head.as_str()),
@@ -438,6 +446,8 @@ fn take_back(
     let conduct = Conduct::begin(area, source, share, false)?;
     let journal = inverse.journal(&conduct, of).and_then(|mut journal| {
         journal.settle = after(&conduct, kept, of, &journal, sandbox)?;
+        journal.git_control = of.git_control.clone();
+        journal.git_control.extend(steering);
         Ok(journal)
     });
     let journal = match journal {

@@ -112,6 +112,10 @@ pub(crate) fn promote(args: &Args) -> Result<Ending, Problem> {
         (false, false) => Consent::Ask,
     };
     let form = if args.json { Form::Json } else { Form::Text };
+    let git_control = match args.allow_git_control {
+        true => GitControl::Apply,
+        false => GitControl::LeaveOut,
+    };
     if args.undo || args.redo {
         let request = undoing::Request {
             name: args.name.as_deref(),
@@ -124,6 +128,7 @@ pub(crate) fn promote(args: &Args) -> Result<Ending, Problem> {
                 true => Changed::Leave,
                 false => Changed::Refuse,
             },
+            git_control,
         };
         return undoing::undo(&request, consent, form);
     }
@@ -131,10 +136,7 @@ pub(crate) fn promote(args: &Args) -> Result<Ending, Problem> {
     let wishes = Wishes {
         selection: Selection {
             paths: reading::below_source(&sandbox, &args.paths)?,
-            git_control: match args.allow_git_control {
-                true => GitControl::Apply,
-                false => GitControl::LeaveOut,
-            },
+            git_control,
             ..Selection::default()
         },
         resolutions: args.resolutions(&sandbox)?,

@@ -1,368 +1,45 @@
 //! What a person should look at twice before it reaches their machine.
 //!
-//! Two tables, each name with the reason it is there. A name is matched without regard to case:
-//! filesystems that fold case exist, and programs on them find `.Envrc`. What steers git is judged by
-//! [`super::git`].
+//! Names that something on the host looks for are in [`listed`]. A link by such a name gives what it leads
+//! to the same meaning, be the link in the source or new. What steers git is judged by [`super::git`].
 
-use std::collections::VecDeque;
+pub(super) mod listed;
+
 use std::io::{self, Read as _};
-use std::sync::LazyLock;
+use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::process::geteuid;
 use sandbox_model::{Change, ChangeKind, Entry, EntryKind, Flag, RelPath};
 
+use super::follow::leads_out;
 use super::git::Git;
+use super::survey::{Search, Survey};
+use super::watch::{Extent, Watched};
 use crate::side::{Side, Xattrs};
 use crate::view::{View, ViewError};
-
-/// Anywhere in the tree: what something on the host runs or obeys, unasked or by a daily command (a
-/// build, a test, a commit). A trailing slash means everything below, a leading star any name that ends
-/// so, a trailing star any name that begins so.
-const RUNS_ON_HOST: &[(&str, &str)] = &[
-    (".envrc", "direnv sources it on cd, once allowed"),
-    (
-        ".env",
-        "shells and tools set its variables: PATH, LD_PRELOAD",
-    ),
-    (".env.*", "the same"),
-    (
-        "flake.nix",
-        "direnv and nix evaluate it and run what it names",
-    ),
-    ("shell.nix", "the same"),
-    ("default.nix", "the same"),
-    ("devenv.nix", "the same"),
-    ("devenv.yaml", "the same"),
-    ("devbox.json", "runs its init hooks in every shell"),
-    (".autoenv", "shell plugins source it on cd"),
-    (
-        ".mise.toml",
-        "mise runs its hooks and sets the environment on cd",
-    ),
-    ("mise.toml", "the same"),
-    (".mise/", "the same"),
-    (".config/mise/", "the same"),
-    (".tool-versions", "chooses which tools run, on cd"),
-    (".rtx.toml", "mise's older name"),
-    (".vscode/tasks.json", "tasks may run when the folder opens"),
-    (
-        ".vscode/settings.json",
-        "names programs that the editor runs",
-    ),
-    (".vscode/launch.json", "names programs that the editor runs"),
-    (".vscode/mcp.json", "names servers that the editor starts"),
-    ("*.code-workspace", "holds settings and tasks of an editor"),
-    (".idea/", "run configurations, watchers, external tools"),
-    (".fleet/", "run configurations"),
-    (".zed/", "tasks and language servers"),
-    (".cursor/", "an agent's rules, hooks and servers"),
-    (".claude/", "an agent's hooks and commands"),
-    ("CLAUDE.md", "an agent obeys it"),
-    ("CLAUDE.local.md", "an agent obeys it"),
-    ("AGENTS.md", "an agent obeys it"),
-    ("AGENTS.override.md", "an agent obeys it"),
-    ("AGENT.md", "an agent obeys it"),
-    ("GEMINI.md", "an agent obeys it"),
-    (".gemini/", "an agent's settings, hooks and servers"),
-    (".codex/", "the same"),
-    (".opencode/", "the same"),
-    ("opencode.json*", "the same"),
-    (".aider*", "names commands that an agent runs"),
-    (".continue/", "an agent's rules and servers"),
-    (".cursorrules", "an agent obeys it"),
-    (".windsurfrules", "an agent obeys it"),
-    (".windsurf/", "an agent's rules and servers"),
-    (".clinerules", "an agent obeys it"),
-    (".clinerules/", "an agent obeys it"),
-    (".roo/", "an agent's rules and servers"),
-    (".roorules*", "an agent obeys it"),
-    (".junie/", "an agent's rules and servers"),
-    (".kiro/", "an agent's rules, hooks and servers"),
-    (".amazonq/", "an agent's rules and servers"),
-    (".github/copilot-instructions.md", "an agent obeys it"),
-    (".github/instructions/", "an agent obeys it"),
-    (".github/prompts/", "an agent obeys it"),
-    (".github/agents/", "an agent obeys it"),
-    (".mcp.json", "names servers that an agent starts"),
-    (".devcontainer/", "commands run when the folder opens"),
-    (".devcontainer.json", "the same"),
-    (
-        ".helix/",
-        "names programs that the editor runs, once trusted",
-    ),
-    ("*.sublime-project", "names programs that the editor runs"),
-    (".nvim.lua", "the editor sources it, once trusted"),
-    (".lazy.lua", "the editor sources it, once trusted"),
-    (".lvimrc", "the editor sources it, once trusted"),
-    (".nvimrc", "the editor sources it, once trusted"),
-    (".exrc", "the editor sources it"),
-    (".vimrc", "the editor may source it"),
-    (".dir-locals*", "the editor evaluates it, once trusted"),
-    (".clangd", "names compilers that an editor runs"),
-    (
-        "compile_commands.json",
-        "names compilers that an editor runs",
-    ),
-    ("rust-analyzer.toml", "names programs that an editor runs"),
-    (".rust-analyzer.toml", "the same"),
-    (".gdbinit", "the debugger runs it"),
-    (".lldbinit", "the debugger runs it"),
-    (".husky/", "git hooks, kept in the tree"),
-    (".githooks/", "git hooks, kept in the tree"),
-    (".git-hooks/", "git hooks, kept in the tree"),
-    (".huskyrc*", "names programs that a git hook runs"),
-    (
-        ".pre-commit-config.*",
-        "names programs that a git hook runs",
-    ),
-    (".pre-commit-hooks.*", "the same"),
-    ("lefthook.*", "the same"),
-    (".lefthook.*", "the same"),
-    ("lefthook-local.*", "the same"),
-    (".lefthook-local.*", "the same"),
-    (".lefthook/", "the same"),
-    (".lefthook-local/", "the same"),
-    (".overcommit.yml", "the same"),
-    (".local-overcommit.yml", "the same"),
-    (".lintstagedrc*", "the same"),
-    ("lint-staged.config.*", "the same"),
-    ("simple-git-hooks.*", "the same"),
-    (".simple-git-hooks.*", "the same"),
-    ("captainhook.json", "the same"),
-    ("commitlint.config.*", "run by a git hook"),
-    (".commitlintrc*", "run by a git hook"),
-    (
-        ".gitattributes",
-        "chooses filters, diff and merge drivers that git runs",
-    ),
-    (".gitmodules", "makes git fetch from elsewhere"),
-    (".hg/hgrc*", "names programs that Mercurial runs"),
-    (".hg/sharedpath", "makes Mercurial read another repository"),
-    (".jj/repo/config.toml", "names programs that jj runs"),
-    (".jj/workspace-config.toml", "names programs that jj runs"),
-    (".lfsconfig", "makes git fetch from elsewhere"),
-    (
-        ".cargo/config",
-        "names wrappers and runners that cargo, and an editor's cargo, runs",
-    ),
-    (".cargo/config.toml", "the same"),
-    ("rust-toolchain", "chooses the compiler that an editor runs"),
-    ("rust-toolchain.toml", "the same"),
-    ("build.rs", "cargo, and an editor's cargo, runs it"),
-    ("build.zig", "zig runs it"),
-    ("Makefile", "make runs it"),
-    ("GNUmakefile", "make runs it"),
-    ("*.mk", "make runs it"),
-    ("CMakeLists.txt", "cmake, and an editor's cmake, runs it"),
-    ("CMakePresets.json", "the same"),
-    ("*.cmake", "the same"),
-    ("meson.build", "meson, and an editor's meson, runs it"),
-    ("justfile", "just runs it"),
-    (".justfile", "just runs it"),
-    ("Taskfile.*", "task runs it"),
-    ("Rakefile", "rake runs it"),
-    ("Gemfile", "bundler evaluates it"),
-    (".irbrc", "the interpreter runs it"),
-    (".pryrc", "the interpreter runs it"),
-    (".rspec", "names files that tests load"),
-    (".rubocop.yml", "names files that a linter loads"),
-    ("Vagrantfile", "vagrant evaluates it"),
-    ("Tiltfile", "tilt evaluates it"),
-    (".mvn/", "maven's options, extensions and wrapper"),
-    ("mvnw", "maven's wrapper"),
-    ("mvnw.cmd", "maven's wrapper"),
-    ("pom.xml", "maven, and an editor's maven, runs its plugins"),
-    ("gradlew", "gradle's wrapper"),
-    ("gradlew.bat", "gradle's wrapper"),
-    ("gradle/wrapper/", "gradle's wrapper"),
-    ("gradle.properties", "gradle's options"),
-    ("*.gradle", "gradle, and an editor's gradle, runs it"),
-    ("*.gradle.kts", "the same"),
-    ("build.sbt", "sbt, and an editor's sbt, runs it"),
-    ("project/plugins.sbt", "the same"),
-    ("mix.exs", "mix, and an editor's mix, runs it"),
-    (
-        "conftest.py",
-        "pytest, and an editor's test discovery, runs it",
-    ),
-    ("setup.py", "an install runs it"),
-    ("noxfile.py", "nox runs it"),
-    ("tox.ini", "names commands that tox runs"),
-    ("sitecustomize.py", "the interpreter runs it at every start"),
-    ("usercustomize.py", "the same"),
-    ("*.pth", "the same"),
-    (".pdbrc", "the debugger runs it"),
-    (".pylintrc", "names code that a linter runs"),
-    ("pylintrc", "the same"),
-    (".flake8", "the same"),
-    ("mypy.ini", "the same"),
-    ("eslint.config.*", "a linter, also in an editor, runs it"),
-    (".eslintrc*", "the same"),
-    ("prettier.config.*", "the same"),
-    (".prettierrc*", "the same"),
-    ("stylelint.config.*", "the same"),
-    (".stylelintrc*", "the same"),
-    ("biome.json*", "the same"),
-    ("babel.config.*", "a build or an editor runs it"),
-    (".babelrc*", "the same"),
-    ("vite.config.*", "the same"),
-    ("vitest.config.*", "the same"),
-    ("vitest.workspace.*", "the same"),
-    ("webpack.config.*", "the same"),
-    ("rollup.config.*", "the same"),
-    ("rspack.config.*", "the same"),
-    ("rsbuild.config.*", "the same"),
-    ("tsup.config.*", "the same"),
-    ("postcss.config.*", "the same"),
-    ("tailwind.config.*", "the same"),
-    ("next.config.*", "the same"),
-    ("nuxt.config.*", "the same"),
-    ("astro.config.*", "the same"),
-    ("svelte.config.*", "the same"),
-    ("metro.config.*", "the same"),
-    ("jest.config.*", "tests, also in an editor, run it"),
-    ("karma.conf.*", "the same"),
-    ("playwright.config.*", "the same"),
-    ("cypress.config.*", "the same"),
-    (".mocharc*", "the same"),
-    ("gulpfile.*", "gulp runs it"),
-    ("Gruntfile.*", "grunt runs it"),
-    ("deno.json*", "names tasks that deno runs"),
-    ("bunfig.toml", "names files that bun loads at every start"),
-    ("composer.json", "names scripts that composer runs"),
-    (".php-cs-fixer*", "a linter runs it"),
-    ("phpstan.neon*", "names files that a linter loads"),
-    (".pnp.*", "node loads it at every start"),
-    ("pnpm-workspace.yaml", "chooses which packages' scripts run"),
-    (".npmrc", "chooses registries and scripts' shells"),
-    (".yarnrc.yml", "names the program that yarn runs"),
-    (".yarnrc", "the same"),
-    (".yarn/releases/", "the program that yarn runs"),
-    (".yarn/plugins/", "loaded by yarn"),
-    (".pnpmfile.cjs", "run at every install"),
-    (".github/workflows/", "run by CI with its secrets"),
-    (".github/actions/", "run by CI with its secrets"),
-    (".gitea/", "run by CI with its secrets"),
-    (".forgejo/", "run by CI with its secrets"),
-    (".drone.*", "run by CI with its secrets"),
-    (".woodpecker.*", "run by CI with its secrets"),
-    (".woodpecker/", "run by CI with its secrets"),
-    (".cirrus.*", "run by CI with its secrets"),
-    (".semaphore/", "run by CI with its secrets"),
-    (".teamcity/", "run by CI with its secrets"),
-    ("bitbucket-pipelines.yml", "run by CI with its secrets"),
-    ("appveyor.yml", "run by CI with its secrets"),
-    (".appveyor.yml", "run by CI with its secrets"),
-    ("cloudbuild.*", "run by CI with its secrets"),
-    (".gitlab-ci.*", "run by CI with its secrets"),
-    (".circleci/", "run by CI with its secrets"),
-    (".buildkite/", "run by CI with its secrets"),
-    (".travis.yml", "run by CI with its secrets"),
-    ("Jenkinsfile", "run by CI with its secrets"),
-    ("azure-pipelines.*", "run by CI with its secrets"),
-];
-
-/// At the root of the tree, which matters when the source is a home directory.
-const RUNS_AT_LOGIN: &[(&str, &str)] = &[
-    (".bashrc", "a shell sources it"),
-    (".bash_profile", "a shell sources it"),
-    (".bash_login", "a shell sources it"),
-    (".bash_logout", "a shell sources it"),
-    (".bash_aliases", "a shell sources it"),
-    (".bashrc.d/", "a shell sources it"),
-    (".inputrc", "a shell obeys it at every key"),
-    (".profile", "a shell sources it"),
-    (".zshrc", "a shell sources it"),
-    (".zshenv", "a shell sources it"),
-    (".zprofile", "a shell sources it"),
-    (".zlogin", "a shell sources it"),
-    (".zlogout", "a shell sources it"),
-    (".kshrc", "a shell sources it"),
-    (".cshrc", "a shell sources it"),
-    (".tcshrc", "a shell sources it"),
-    (".login", "a shell sources it"),
-    (".logout", "a shell sources it"),
-    (".oh-my-zsh/", "a shell sources it"),
-    (".config/zsh/", "a shell sources it"),
-    (".config/nushell/", "a shell sources it"),
-    (".config/environment.d/", "variables of every program"),
-    (".pam_environment", "variables of every program"),
-    (".xinitrc", "the desktop starts it"),
-    (".xprofile", "the desktop starts it"),
-    (".xsession*", "the desktop starts it"),
-    (".local/share/applications/", "the desktop starts it"),
-    (
-        ".local/share/systemd/",
-        "the user's service manager starts it",
-    ),
-    (".emacs*", "the editor runs it"),
-    (".vim/", "the editor runs it"),
-    (".config/nvim/", "the editor runs it"),
-    (".config/emacs/", "the editor runs it"),
-    (".config/tmux/", "tmux runs it"),
-    (".screenrc", "screen runs it"),
-    (".kube/config", "names programs that clients run"),
-    (".aws/config", "names programs that clients run"),
-    (".docker/config.json", "names programs that clients run"),
-    (".gnupg/", "names programs that gpg runs"),
-    (".config/fish/", "a shell sources it"),
-    (".config/autostart/", "the desktop starts it"),
-    (".config/systemd/", "the user's service manager starts it"),
-    (".config/git/", "git's configuration for every repository"),
-    (".gitconfig", "git's configuration for every repository"),
-    (".ssh/", "who may log in, and what ssh runs"),
-    (".tmux.conf", "tmux runs it"),
-    (".local/bin/", "programs found before the system's"),
-    ("bin/", "programs found before the system's"),
-];
-
-/// A table's patterns by the byte that they begin with: most names of a path, which may be thousands
-/// deep, are told apart by the first.
-struct Patterns {
-    by_first: Vec<Vec<&'static str>>,
-    endings: Vec<&'static str>,
-}
-
-impl Patterns {
-    fn of(table: &[(&'static str, &str)]) -> Patterns {
-        let mut patterns = Patterns {
-            by_first: vec![Vec::new(); 256],
-            endings: Vec::new(),
-        };
-        for (pattern, _) in table {
-            match pattern.bytes().next() {
-                Some(b'*') | None => patterns.endings.push(pattern),
-                Some(first) => {
-                    patterns.by_first[usize::from(first.to_ascii_lowercase())].push(pattern);
-                }
-            }
-        }
-        patterns
-    }
-
-    /// Is `names`, from its first on, listed?
-    fn list(&self, names: &[&[u8]]) -> bool {
-        let first = names.first().and_then(|name| name.first());
-        let first = first.map_or(0, |byte| usize::from(byte.to_ascii_lowercase()));
-        let mut wanted = self.by_first[first].iter();
-        wanted.any(|wanted| is_listed(names, wanted))
-            // Only the last name can be one that is told by its ending.
-            || (names.len() == 1 && self.endings.iter().any(|wanted| is_listed(names, wanted)))
-    }
-}
 
 /// Flags the changes of one change set.
 pub(super) struct Flagger<'v> {
     view: &'v View<'v>,
     git: Git<'v>,
+    /// What links lead to that something on the host looks for.
+    linked: Watched,
 }
 
 impl<'v> Flagger<'v> {
-    pub(super) fn new<'c>(view: &'v View<'v>, changes: impl Iterator<Item = &'c Change>) -> Self {
-        Flagger {
+    pub(super) fn new<'c>(
+        view: &'v View<'v>,
+        changes: impl Iterator<Item = &'c Change> + Clone,
+        search: Search,
+    ) -> Result<Self, ViewError> {
+        let survey = Survey::of(&view.source, changes.clone(), search);
+        let root = RelPath::root();
+        let failed = || view.failed(&root);
+        Ok(Flagger {
             view,
-            git: Git::new(view, changes),
-        }
+            linked: linked(view, changes.clone(), &survey).map_err(failed())?,
+            git: Git::new(&view.source, view.workspace(), changes, &survey).map_err(failed())?,
+        })
     }
 
     /// The flags of one change.
@@ -373,7 +50,14 @@ impl<'v> Flagger<'v> {
         if self.git.is_steered_by(change).map_err(failed())? {
             flags.push(Flag::GitControl);
         }
-        if runs_on_host(&change.path) || changes_scripts(view, change).map_err(failed())? {
+        let is_link = change
+            .after
+            .is_some_and(|after| after.kind == EntryKind::Symlink);
+        if listed::runs_on_host(&change.path)
+            || is_link && listed::is_looked_for(&change.path)
+            || self.linked.covers(change)
+            || changes_scripts(view, change).map_err(failed())?
+        {
             flags.push(Flag::RunsOnHost);
         }
         let Some(after) = change.after else {
@@ -395,46 +79,35 @@ impl<'v> Flagger<'v> {
     }
 }
 
-/// Is `names` the path `wanted`, or below it?
-fn begins_with(names: &[&[u8]], wanted: &str) -> bool {
-    let mut wanted_names = wanted.split('/');
-    let mut names = names.iter();
-    wanted_names.all(|wanted| {
-        names
-            .next()
-            .is_some_and(|name| name.eq_ignore_ascii_case(wanted.as_bytes()))
-    })
-}
-
-fn runs_on_host(path: &RelPath) -> bool {
-    static ANYWHERE: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(RUNS_ON_HOST));
-    static AT_THE_ROOT: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(RUNS_AT_LOGIN));
-    let names: Vec<&[u8]> = path.components().collect();
-    (0..names.len()).any(|at| ANYWHERE.list(&names[at..])) || AT_THE_ROOT.list(&names)
-}
-
-fn is_listed(names: &[&[u8]], wanted: &str) -> bool {
-    if let Some(ending) = wanted.strip_prefix('*') {
-        let ends = |name: &[u8]| {
-            name.len() >= ending.len()
-                && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+/// What the links lead to whose names something on the host looks for: the source's, and the sandbox's
+/// own. Links on their way are followed as either side has them.
+fn linked<'c>(
+    view: &View<'_>,
+    changes: impl Iterator<Item = &'c Change>,
+    survey: &Survey,
+) -> io::Result<Watched> {
+    let mut watched = Watched::new(view.source.path());
+    let mut add = |side: &dyn Side, link: &RelPath| -> io::Result<()> {
+        let target = match side.read_link(link) {
+            Err(error) if crate::layer::vanished(&error) => return Ok(()),
+            target => target?,
         };
-        return matches!(names, [name] if ends(name));
+        let from = link.parent().unwrap_or_default();
+        for side in [view.workspace(), &view.source] {
+            watched.add_from(side, &from, &target, Extent::Tree)?;
+        }
+        Ok(())
+    };
+    for link in &survey.links {
+        add(&view.source, link)?;
     }
-    if let Some(beginning) = wanted.strip_suffix('*') {
-        let (above, beginning) = match beginning.rsplit_once('/') {
-            Some((above, beginning)) => (above.split('/').count(), beginning.as_bytes()),
-            None => (0, beginning.as_bytes()),
-        };
-        return names.len() == above + 1
-            && (above == 0 || begins_with(names, &wanted[..wanted.rfind('/').unwrap_or(0)]))
-            && names[above].len() >= beginning.len()
-            && names[above][..beginning.len()].eq_ignore_ascii_case(beginning);
+    for change in changes {
+        let is_link = |after: Entry| after.kind == EntryKind::Symlink;
+        if change.after.is_some_and(is_link) && listed::is_looked_for(&change.path) {
+            add(view.workspace(), &change.path)?;
+        }
     }
-    match wanted.strip_suffix('/') {
-        Some(dir) => names.len() > dir.split('/').count() && begins_with(names, dir),
-        None => names.len() == wanted.split('/').count() && begins_with(names, wanted),
-    }
+    Ok(watched)
 }
 
 /// The parts of a `package.json` that name commands: scripts, hooks, and what hooks run.
@@ -514,189 +187,7 @@ fn points_out(view: &View<'_>, path: &RelPath) -> io::Result<bool> {
         Err(error) if crate::layer::vanished(&error) => return Ok(false),
         target => target?,
     };
-    use std::os::unix::ffi::OsStrExt;
     let root = view.sandbox.source().as_os_str().as_bytes();
     Ok(leads_out(root, path, &target, view.workspace())?
         || leads_out(root, path, &target, &view.source)?)
-}
-
-/// The most links that are followed on a way, as in the kernel.
-const MOST_LINKS: usize = 40;
-
-/// Does `target`, as that of a link at `path`, lead out of `side`, which stands at `root`?
-fn leads_out(root: &[u8], path: &RelPath, target: &[u8], side: &dyn Side) -> io::Result<bool> {
-    let mut at = path.parent().unwrap_or_default();
-    let mut left = VecDeque::new();
-    let Some(mut jumped) = prepend(root, target, &mut left) else {
-        return Ok(true);
-    };
-    let mut links = 0;
-    loop {
-        if jumped {
-            at = RelPath::root();
-        }
-        jumped = false;
-        let Some(name) = left.pop_front() else {
-            return Ok(false);
-        };
-        match &name[..] {
-            b"" | b"." => continue,
-            b".." => match at.parent() {
-                Some(parent) => at = parent,
-                None => return Ok(true),
-            },
-            name if name.contains(&0) => return Ok(true),
-            name => {
-                let next = at.join(name);
-                let kind = match side.stat(&next) {
-                    Ok(found) => found.map(|found| found.entry.kind),
-                    // Too long a name leads nowhere.
-                    Err(error) => return Ok(error.kind() != io::ErrorKind::InvalidFilename),
-                };
-                if kind != Some(EntryKind::Symlink) {
-                    at = next;
-                    continue;
-                }
-                links += 1;
-                let target = match side.read_link(&next) {
-                    Err(error) if crate::layer::vanished(&error) => return Ok(false),
-                    target => target?,
-                };
-                match prepend(root, &target, &mut left) {
-                    Some(to_the_root) if links <= MOST_LINKS => jumped = to_the_root,
-                    // No program can follow so many either.
-                    Some(_) => return Ok(false),
-                    None => return Ok(true),
-                }
-            }
-        }
-    }
-}
-
-/// Puts the names of `target` before those that are `left` to go. True if it goes on from the root,
-/// `None` if it leads out at once.
-fn prepend(root: &[u8], target: &[u8], left: &mut VecDeque<Vec<u8>>) -> Option<bool> {
-    let (rest, from_root) = match target.first() {
-        Some(b'/') => match target.strip_prefix(root) {
-            Some(rest) if matches!(rest.first(), None | Some(b'/')) => (rest, true),
-            _ => return None,
-        },
-        _ => (target, false),
-    };
-    for name in rest.split(|byte| *byte == b'/').rev() {
-        left.push_front(name.to_vec());
-    }
-    Some(from_root)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn path(text: &str) -> RelPath {
-        RelPath::new(text.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn what_runs_unasked_is_known_at_any_depth() {
-        for listed in [
-            ".envrc",
-            "sub/.envrc",
-            ".vscode/tasks.json",
-            "a/.idea/runConfigurations/x.xml",
-            "x.code-workspace",
-            ".github/workflows/ci.yml",
-            ".bashrc",
-            ".env",
-            ".env.local",
-            ".gitattributes",
-            "sub/.gitattributes",
-            "CLAUDE.md",
-            "sub/AGENTS.md",
-            ".gemini/settings.json",
-            "flake.nix",
-            ".helix/languages.toml",
-            ".lintstagedrc",
-            ".lintstagedrc.json",
-            "lint-staged.config.mjs",
-            "lefthook.yaml",
-            ".lefthook-local.toml",
-            ".overcommit.yml",
-            ".mvn/jvm.config",
-            "gradlew",
-            "gradle/wrapper/gradle-wrapper.jar",
-            "app/build.gradle.kts",
-            "crates/x/build.rs",
-            "tests/conftest.py",
-            "eslint.config.js",
-            "web/eslint.config.mjs",
-            "vite.config.ts",
-            ".gitea/workflows/ci.yml",
-            ".drone.yml",
-            "Makefile",
-            "makefile",
-            "rules.mk",
-            ".bash_aliases",
-            ".hg/hgrc",
-        ] {
-            assert!(runs_on_host(&path(listed)), "{listed}");
-        }
-        for ordinary in [
-            "environment",
-            "src/main.rs",
-            "README.md",
-            "Cargo.toml",
-            "envrc",
-            "src/.bashrc",
-            ".vscode",
-            "idea/x",
-        ] {
-            assert!(!runs_on_host(&path(ordinary)), "{ordinary}");
-        }
-    }
-
-    #[test]
-    fn a_symlink_is_outward_when_its_way_leaves_the_tree() {
-        let dir = tempfile::tempdir().unwrap();
-        let link = |target: &str, at: &str| {
-            std::os::unix::fs::symlink(target, dir.path().join(at)).unwrap();
-        };
-        std::fs::create_dir_all(dir.path().join("a/b/c")).unwrap();
-        link("/etc", "etc");
-        link("..", "a/up");
-        link("../..", "a/above");
-        link("a/b/c", "deep");
-        link("/home/ada/app/a", "whole");
-        link("loop", "loop");
-        let tree = crate::tree::Tree::open(dir.path()).unwrap();
-        let out = |at: &str, target: &str| {
-            leads_out(b"/home/ada/app", &path(at), target.as_bytes(), &tree).unwrap()
-        };
-        for (at, target) in [
-            ("link", "/etc/passwd"),
-            ("link", "../other"),
-            ("a/link", "../../other"),
-            ("link", "/home/ada/app2/x"),
-            ("link", "/home/ada/app/../secret"),
-            ("link", "etc/passwd"),
-            ("a/link", "../etc/passwd"),
-            ("link", "a/above/x"),
-            ("link", "a/up/../x"),
-            ("link", "deep/../../../../x"),
-            ("link", "whole/up/../x"),
-        ] {
-            assert!(out(at, target), "{at} -> {target}");
-        }
-        for (at, target) in [
-            ("a/link", "../other"),
-            ("link", "/home/ada/app/x"),
-            ("link", "dir/file"),
-            ("link", "a/up/a/b"),
-            ("link", "deep/../../../x"),
-            ("link", "whole/../x"),
-            ("link", "loop/x"),
-        ] {
-            assert!(!out(at, target), "{at} -> {target}");
-        }
-    }
 }

@@ -10,17 +10,28 @@
 //! is never promoted. In a repository that stays one, what git writes when it commits, fetches, merges
 //! or changes branches passes; everything else in it steers git, also what is not known here.
 //!
+//! A pack that could replace objects of the source counts as a part taken away. Outside of repositories,
+//! what the configuration of the source's names is judged, see [`named`].
+//!
 //! The contents of new objects and references are not judged: commits are for people to review.
 
-use std::cell::{OnceCell, RefCell};
+mod command;
+mod config;
+mod named;
+mod pack;
+mod reftable;
+
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 
 use sandbox_model::path::is_unprintable;
 use sandbox_model::{Change, ChangeKind, EntryKind, RelPath};
 
+use super::survey::Survey;
+use super::watch::Watched;
 use crate::side::Side;
-use crate::view::View;
+use crate::tree::Tree;
 
 /// The names by which git knows a repository (`is_git_directory` in its `setup.c`).
 const STRUCTURE: [&[u8]; 4] = [b"HEAD", b"commondir", b"objects", b"refs"];
@@ -84,7 +95,7 @@ const STATE: &[&str] = &[
 ];
 
 /// The most that is read of a file to judge it.
-const READ_LIMIT: u64 = 32 << 20;
+pub(crate) const READ_LIMIT: u64 = 32 << 20;
 
 /// What a directory is to git.
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,35 +104,44 @@ struct Repository {
     stands: bool,
     /// It could be one with some of the sandbox's changes.
     may_arise: bool,
-    /// It is one in the source, and the sandbox took something away that it needs.
+    /// It is one in the source, and the sandbox took something away that it needs, or replaces objects.
     broken: bool,
 }
 
 /// Judges the changes of one change set.
 pub(super) struct Git<'v> {
-    view: &'v View<'v>,
+    source: &'v Tree,
+    /// What the changes lead to: the workspace, or the source after a transaction.
+    after: &'v dyn Side,
     /// What the sandbox has under a name of [`STRUCTURE`] in another case, spelt as there: a source
     /// that folds case will find it.
     folded: BTreeSet<RelPath>,
     known: RefCell<BTreeMap<RelPath, Repository>>,
     /// Which `packed-refs` have new replacements.
     replacements: RefCell<BTreeMap<RelPath, bool>>,
-    hooks: OnceCell<Option<RelPath>>,
+    /// What the configuration of the source's repositories names.
+    named: Watched,
 }
 
 impl<'v> Git<'v> {
-    pub(super) fn new<'c>(view: &'v View<'v>, changes: impl Iterator<Item = &'c Change>) -> Self {
+    pub(super) fn new<'c>(
+        source: &'v Tree,
+        after: &'v dyn Side,
+        changes: impl Iterator<Item = &'c Change>,
+        survey: &Survey,
+    ) -> io::Result<Self> {
         let folded = changes
             .filter(|change| change.after.is_some())
             .filter_map(|change| structural(&change.path))
             .collect();
-        Git {
-            view,
+        Ok(Git {
+            source,
+            after,
             folded,
             known: RefCell::default(),
             replacements: RefCell::default(),
-            hooks: OnceCell::new(),
-        }
+            named: named::named(source, &survey.repositories)?,
+        })
     }
 
     /// Does `change` steer git?
@@ -133,17 +153,38 @@ impl<'v> Git<'v> {
                 return Ok(true);
             }
         }
-        let hooks = self.hooks.get_or_init(|| hooks_path(&self.view.source));
-        if hooks
-            .as_ref()
-            .is_some_and(|hooks| change.path.starts_with(hooks))
-        {
+        if self.named.covers(change) {
             return Ok(true);
         }
         match dot_git {
             Some(at) => self.steers_dot_git(&path(&names[..=at]), &names[at + 1..], change),
             None => Ok(false),
         }
+    }
+
+    /// Does `change`, which brings back what the source had, put it where by now git would be steered by
+    /// it: into a directory that is not a repository but would become one, or where a configuration
+    /// names it?
+    pub(super) fn is_completed_by(&self, change: &Change) -> io::Result<bool> {
+        if change.after.is_none() {
+            return Ok(false);
+        }
+        if self.named.covers(change) {
+            return Ok(true);
+        }
+        let names: Vec<&[u8]> = change.path.components().collect();
+        for (at, name) in names.iter().enumerate() {
+            if is_dot_git(name) {
+                return Ok(!self.repository(&path(&names[..=at]))?.stands);
+            }
+            if is_known(name) {
+                let repository = self.repository(&path(&names[..at]))?;
+                if !repository.stands && repository.may_arise {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// `names[..at]` is a directory that is not called `.git`: git uses a repository wherever it is run
@@ -199,13 +240,20 @@ impl<'v> Git<'v> {
             [b"HEAD"] => stays && self.is_head(&change.path)?,
             [b"packed-refs"] => stays && !self.adds_replacements(&change.path)?,
             [b"index"] => stays,
+            [b"objects", b"pack", name] => !stood && stays && self.is_pack(dir, name)?,
             [b"objects", rest @ ..] => !stood && is_object(rest),
             [b"refs", second, ..] => {
                 !second.eq_ignore_ascii_case(b"replace")
                     && (stays || !self.loses_references(dir)?)
             }
             [b"refs" | b"info"] => stays,
-            [b"logs" | b"reftable", ..] => true,
+            [b"logs", ..] => true,
+            // Git merges tables, and deletes them; it never alters one. Whether one is still in use, the plan
+            // decides.
+            [b"reftable", table] if *table != b"tables.list" => {
+                !stays || !stood && !self.replaces_by_table(&change.path)?
+            }
+            [b"reftable", ..] => stays,
             [b"info", b"exclude" | b"sparse-checkout" | b"refs"] => true,
             [name] if name.starts_with(b"sharedindex.") => true,
             [name] => STATE.iter().any(|state| state.as_bytes() == *name),
@@ -213,9 +261,32 @@ impl<'v> Git<'v> {
         })
     }
 
+    /// Is `name` of a new pack, or a temporary file? What new packs hold, [`pack`] judges.
+    fn is_pack(&self, dir: &RelPath, name: &[u8]) -> io::Result<bool> {
+        const ENDINGS: [&[u8]; 7] = [
+            b".pack",
+            b".idx",
+            b".rev",
+            b".keep",
+            b".promisor",
+            b".mtimes",
+            b".bitmap",
+        ];
+        if name.starts_with(b"tmp_") {
+            return Ok(true);
+        }
+        let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(*ending));
+        let Some(stem) = stem.filter(|stem| stem.starts_with(b"pack-")) else {
+            return Ok(false);
+        };
+        let packs = dir.join(b"objects").join(b"pack");
+        let index = packs.join(&[stem, b".idx"].concat());
+        Ok(!pack::stands(self.source, &packs, stem)? && self.after.stat(&index)?.is_some())
+    }
+
     /// Does the sandbox have there what git takes for a `HEAD`?
     fn is_head(&self, at: &RelPath) -> io::Result<bool> {
-        let head = read(self.view.workspace(), at, 1024)?.unwrap_or_default();
+        let head = read(self.after, at, 1024)?.unwrap_or_default();
         let text = head.trim_ascii_end();
         let is_hash = matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit);
         Ok(is_hash
@@ -224,10 +295,16 @@ impl<'v> Git<'v> {
                 .is_some_and(|name| name.trim_ascii_start().starts_with(b"refs/")))
     }
 
+    /// Does the table at `at` replace an object?
+    fn replaces_by_table(&self, at: &RelPath) -> io::Result<bool> {
+        let table = read(self.after, at, READ_LIMIT)?.unwrap_or_default();
+        Ok(reftable::sets_below(&table, b"refs/replace/") != Some(false))
+    }
+
     /// Are deleted references lost, because the file into which git packed them is not promoted?
     fn loses_references(&self, dir: &RelPath) -> io::Result<bool> {
         let packed = dir.join(b"packed-refs");
-        Ok(self.view.workspace().stat(&packed)?.is_some() && self.adds_replacements(&packed)?)
+        Ok(self.after.stat(&packed)?.is_some() && self.adds_replacements(&packed)?)
     }
 
     /// Has the sandbox's `packed-refs` a replacement of an object that the source's has not?
@@ -241,7 +318,7 @@ impl<'v> Git<'v> {
     }
 
     fn look_for_replacements(&self, at: &RelPath) -> io::Result<bool> {
-        let Some(ours) = read(self.view.workspace(), at, READ_LIMIT)? else {
+        let Some(ours) = read(self.after, at, READ_LIMIT)? else {
             return Ok(true);
         };
         let replacements = |packed: &[u8]| -> BTreeSet<Vec<u8>> {
@@ -253,8 +330,8 @@ impl<'v> Git<'v> {
         if ours.is_empty() {
             return Ok(false);
         }
-        let theirs = match self.view.source.stat(at)? {
-            Some(_) => read(&self.view.source, at, READ_LIMIT)?.unwrap_or_default(),
+        let theirs = match self.source.stat(at)? {
+            Some(_) => read(self.source, at, READ_LIMIT)?.unwrap_or_default(),
             None => Vec::new(),
         };
         Ok(!ours.is_subset(&replacements(&theirs)))
@@ -278,8 +355,8 @@ impl<'v> Git<'v> {
             let kind = |side: &dyn Side| -> io::Result<Option<EntryKind>> {
                 Ok(side.stat(&named)?.map(|found| found.entry.kind))
             };
-            theirs[at] = kind(&self.view.source)?;
-            let ours = kind(self.view.workspace())?;
+            theirs[at] = kind(self.source)?;
+            let ours = kind(self.after)?;
             either[at] = theirs[at].is_some() || ours.is_some() || self.folded.contains(&named);
             broken |= theirs[at].is_some() && theirs[at] != ours;
             if at == 0 && !either[0] {
@@ -291,15 +368,25 @@ impl<'v> Git<'v> {
         Ok(Repository {
             stands,
             may_arise: either[0] && either[1..].contains(&true),
-            broken: stands && (broken || self.lost_branches(dir)?),
+            broken: stands
+                && (broken
+                    || self.lost_branches(dir)?
+                    || pack::replaces_objects(self.source, self.after, dir)?),
         })
     }
 
     /// Has the sandbox no current commit any more, or no directory of branches, which git never removes?
     fn lost_branches(&self, dir: &RelPath) -> io::Result<bool> {
         let heads = dir.join(b"refs").join(b"heads");
-        let (theirs, ours) = (&self.view.source, self.view.workspace());
+        let (theirs, ours): (&dyn Side, _) = (self.source, self.after);
         if theirs.stat(&heads)?.is_some() && ours.stat(&heads)?.is_none() {
+            return Ok(true);
+        }
+        let tables = dir.join(b"reftable").join(b"tables.list");
+        let is_in_use = |side: &dyn Side| -> io::Result<bool> {
+            Ok(side.stat(&tables)?.is_some_and(|list| list.entry.size > 0))
+        };
+        if is_in_use(theirs)? && !is_in_use(ours)? {
             return Ok(true);
         }
         Ok(is_born(theirs, dir)? && !is_born(ours, dir)?)
@@ -328,25 +415,8 @@ fn is_born(side: &dyn Side, dir: &RelPath) -> io::Result<bool> {
     Ok(lines.any(|line| line.trim_ascii_end().ends_with(&ending)))
 }
 
-/// The directory in the source from which the user has git run its hooks, if its repository names one.
-fn hooks_path(source: &dyn Side) -> Option<RelPath> {
-    let config = path(&[b".git", b"config"]);
-    let text = read(source, &config, 1 << 20).ok()??;
-    let mut values = text.split(|byte| *byte == b'\n').filter_map(|line| {
-        let (key, value) = line.split_at(line.iter().position(|byte| *byte == b'=')?);
-        let is_it = key.trim_ascii().eq_ignore_ascii_case(b"hookspath");
-        is_it.then(|| value[1..].trim_ascii())
-    });
-    let value = values.next_back()?;
-    let quoted = value.strip_prefix(b"\"");
-    let value = quoted
-        .and_then(|rest| rest.strip_suffix(b"\""))
-        .unwrap_or(value);
-    RelPath::new(value).ok().filter(|hooks| !hooks.is_root())
-}
-
 /// The file's bytes; `None` if it has more than `limit` or is none.
-fn read(side: &dyn Side, at: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read(side: &dyn Side, at: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match side.open(at) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
         Err(error) if crate::layer::vanished(&error) => return Ok(None),
@@ -357,11 +427,12 @@ fn read(side: &dyn Side, at: &RelPath, limit: u64) -> io::Result<Option<Vec<u8>>
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
 
-/// `rest` is below `objects`: a loose object, a pack, or a list of them.
+/// `rest` is below `objects`: a loose object, or a list of packs. Caches of what objects say and where
+/// they are (`commit-graph`, `multi-pack-index`) are believed before the objects, so they are none.
 fn is_object(rest: &[&[u8]]) -> bool {
     match rest {
-        [b"info", name, ..] => name.starts_with(b"commit-graph") || *name == b"packs",
-        [b"info" | b"pack", ..] => true,
+        [b"info" | b"pack"] | [b"info", b"packs"] => true,
+        [b"info" | b"pack", ..] => false,
         [first, ..] => first.len() == 2 && first.iter().all(u8::is_ascii_hexdigit),
         [] => true,
     }

@@ -7,17 +7,24 @@
 
 mod compare;
 mod flag;
-mod git;
+mod follow;
+pub(crate) mod git;
 mod rename;
+mod survey;
+mod watch;
 
 use std::collections::BTreeMap;
+use std::io;
 
 use sandbox_model::{Change, ChangeKind, ChangeSet, EntryKind, RelPath, Timestamp};
 
 use crate::layer::{Below, Contents, Descent, LayerError, Touched, last_touch};
 use crate::progress::{Phase, Progress};
-use crate::side::Xattrs;
+use crate::side::{Side, Xattrs};
+use crate::tree::Tree;
 use crate::view::{View, ViewError};
+
+pub use survey::Search;
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +36,8 @@ pub struct ChangeOptions {
     pub since: Option<Timestamp>,
     /// Pair deletions with creations of like content.
     pub renames: Renames,
+    /// How far the source is searched for repositories and links that give a change a meaning.
+    pub search: Search,
 }
 
 /// Whether renames are looked for.
@@ -109,7 +118,11 @@ pub fn listing(
         found = rename::pair(view, found)?;
     }
     found.sort_by(|a, b| a.change.path.cmp(&b.change.path));
-    let flagger = flag::Flagger::new(view, found.iter().map(|found| &found.change));
+    let flagger = flag::Flagger::new(
+        view,
+        found.iter().map(|found| &found.change),
+        options.search,
+    )?;
     let mut changes = Vec::with_capacity(found.len());
     for Found {
         mut change, xattrs, ..
@@ -125,6 +138,37 @@ pub fn listing(
         set,
         complete,
     })
+}
+
+/// What arrives in a source by a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// What a sandbox made.
+    Sandbox,
+    /// What the source had before.
+    Own,
+}
+
+/// Which of `changes`, which make `after` of `source`, steer git on the host.
+pub(crate) fn steering_git(
+    source: &Tree,
+    after: &dyn Side,
+    changes: &[Change],
+    arrival: Arrival,
+) -> io::Result<Vec<RelPath>> {
+    let survey = survey::Survey::of(source, changes.iter(), Search::Whole);
+    let git = git::Git::new(source, after, changes.iter(), &survey)?;
+    let mut found = Vec::new();
+    for change in changes {
+        let steers = match arrival {
+            Arrival::Sandbox => git.is_steered_by(change)?,
+            Arrival::Own => git.is_completed_by(change)?,
+        };
+        if steers {
+            found.push(change.path.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// What was found so far.

@@ -10,7 +10,7 @@ use std::path::Path;
 use sandbox_model::OverlayXattr::{Trusted, User};
 use sandbox_model::{ChangeKind, EntryKind, Flag, RelPath};
 
-use super::{Budget, ChangeOptions, Renames, listing};
+use super::{Budget, ChangeOptions, Renames, Search, listing};
 use crate::fixture::{Fixture, listed, next_tick, path, write};
 use crate::progress::Silent;
 use crate::tree::Dir;
@@ -317,6 +317,86 @@ fn commands_of_a_package_are_flagged_when_they_change() {
     assert_eq!(
         flagged,
         ["b/package.json", "c/package.json", "e/package.json"]
+    );
+}
+
+/// The paths that carry `flag`, as a promote sees them.
+fn flagged(fixture: &Fixture, flag: Flag) -> Vec<String> {
+    let options = ChangeOptions {
+        renames: Renames::Split,
+        search: Search::Whole,
+        ..ChangeOptions::default()
+    };
+    let changes = fixture.changes_with(&options).changes;
+    let flagged = changes.iter().filter(|change| change.flags.contains(&flag));
+    flagged.map(|change| change.path.to_string()).collect()
+}
+
+#[test]
+fn links_by_names_that_run_on_the_host_are_flagged() {
+    let fixture = Fixture::overlay(User, |source| write(source, "notes/old", "x"));
+    fixture.run(|root| {
+        write(root, "notes/settings.json", "evil");
+        write(root, "other/file", "x");
+        for name in [".claude", ".cargo", ".husky", "sub/.idea", ".github"] {
+            fs::create_dir_all(root.join("sub"))?;
+            let up = if name.starts_with("sub") {
+                "../notes"
+            } else {
+                "notes"
+            };
+            symlink(up, root.join(name))?;
+        }
+        symlink("other", root.join("plain"))
+    });
+    assert_eq!(
+        flagged(&fixture, Flag::RunsOnHost),
+        [
+            ".cargo",
+            ".claude",
+            ".github",
+            ".husky",
+            "notes/settings.json",
+            "sub/.idea"
+        ]
+    );
+}
+
+#[test]
+fn what_standing_links_lead_to_is_flagged() {
+    let fixture = Fixture::overlay(User, |source| {
+        write(source, "docs/x.md", "x");
+        write(source, "docs/y.md", "y");
+        symlink("docs/x.md", source.join("CLAUDE.md")).unwrap();
+        write(source, "deep/er/file", "x");
+        symlink("../settings", source.join("deep/.vscode")).unwrap();
+        symlink("real", source.join("settings")).unwrap();
+        write(source, "real/tasks.json", "x");
+        write(source, "config/hooks.json", "x");
+        // It is not above anything that changes.
+        write(source, "away/file", "x");
+        symlink("../config", source.join("away/.cursor")).unwrap();
+    });
+    fixture.run(|root| {
+        write(root, "docs/x.md", "evil");
+        write(root, "docs/y.md", "fine");
+        write(root, "real/tasks.json", "evil");
+        write(root, "config/hooks.json", "evil");
+        fs::remove_file(root.join("settings"))?;
+        symlink("elsewhere", root.join("settings"))?;
+        write(root, "elsewhere/tasks.json", "evil");
+        Ok(())
+    });
+    assert_eq!(
+        flagged(&fixture, Flag::RunsOnHost),
+        [
+            "config/hooks.json",
+            "docs/x.md",
+            "elsewhere",
+            "elsewhere/tasks.json",
+            "real/tasks.json",
+            "settings"
+        ]
     );
 }
 

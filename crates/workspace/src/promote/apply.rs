@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use sandbox_model::RelPath;
+use sandbox_model::{Change, Flag, RelPath};
 use serde::Serialize;
 
 use super::area::{Area, SAVED};
@@ -11,12 +11,13 @@ use super::conduct::Conduct;
 use super::error::PromoteError;
 use super::fault;
 use super::journal::{Inode, Journal, Kind, Operation, Parent, Place, SandboxIdentity, Settle};
-use super::plan::{Action, Plan, Step};
+use super::plan::{Action, GitControl, Plan, Step};
 use super::review::Review;
 use super::settle::{Since, excuse_renames, settle};
 use super::stage::{Copies, Staged, stage, unlinked};
 use super::{recover, retention, seal};
 use crate::backend::backend;
+use crate::changes::{Arrival, steering_git};
 use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::sandbox::Sandbox;
@@ -94,6 +95,7 @@ pub fn apply_alone(
     recover::repair(&sandbox.root, &area, &source, Some(sandbox))?;
 
     check_unstaged(sandbox, &plan)?;
+    check_git_control(sandbox, &plan)?;
     let mut promoted = Promoted {
         id: None,
         paths: plan.steps.iter().map(|step| step.path.clone()).collect(),
@@ -172,6 +174,33 @@ fn check_unstaged(sandbox: &Sandbox, plan: &Plan) -> Result<(), PromoteError> {
     Ok(())
 }
 
+/// What was no part of a repository when the plan was made may be one by now: another promote may have
+/// completed it. The source is locked, so this judgement holds.
+fn check_git_control(sandbox: &Sandbox, plan: &Plan) -> Result<(), PromoteError> {
+    if plan.git_control == GitControl::Apply {
+        return Ok(());
+    }
+    let view = View::open(sandbox)?;
+    let unflagged =
+        |step: &&Step| step.action.touches_the_source() && !step.flags.contains(&Flag::GitControl);
+    let changes: Vec<Change> = plan
+        .steps
+        .iter()
+        .filter(unflagged)
+        .map(|step| Change::between(step.path.clone(), step.before, step.after))
+        .collect();
+    let steering = steering_git(&view.source, view.workspace(), &changes, Arrival::Sandbox);
+    let steering = steering.map_err(|source| PromoteError::Io {
+        operation: "compare",
+        path: sandbox.source().to_owned(),
+        source,
+    })?;
+    match steering.is_empty() {
+        true => Ok(()),
+        false => Err(PromoteError::GitControl(steering)),
+    }
+}
+
 /// Stages everything and writes the journal in memory. The source is only read.
 fn prepare(
     conduct: &Conduct<'_>,
@@ -207,6 +236,9 @@ fn prepare(
         progress,
     )?;
     journal.settle = after;
+    let steering = |step: &&Step| step.flags.contains(&Flag::GitControl);
+    let steering = plan.steps.iter().filter(steering);
+    journal.git_control = steering.map(|step| step.path.clone()).collect();
     journal.parents = plan
         .parents
         .iter()

@@ -24,6 +24,10 @@ pub enum PromoteError {
     #[error("{} cannot be promoted: {}", counted(.0.len(), "path", "paths"),
         named(.0.iter().map(|refusal| &refusal.path)))]
     Refused(Vec<Refusal>),
+    /// By now these steer git on the host, which was not allowed.
+    #[error("{} git on this machine, or would make or break a repository: {}",
+        counted(.0.len(), "path would steer", "paths would steer"), named(.0.iter()))]
+    GitControl(Vec<RelPath>),
     /// Something moved between the plan and its application; everything was put back.
     #[error("{path} changed while it was being promoted; everything was put back")]
     LateChange {
@@ -99,7 +103,7 @@ impl Failure for PromoteError {
     fn class(&self) -> Class {
         match self {
             PromoteError::Conflicts(_) | PromoteError::LateChange { .. } => Class::Conflict,
-            PromoteError::Refused(_) => Class::Permission,
+            PromoteError::Refused(_) | PromoteError::GitControl(_) => Class::Permission,
             PromoteError::Interrupted => Class::General,
             PromoteError::NotWhollyPutBack { cause, .. } => cause.class(),
             PromoteError::Stale { .. }
@@ -121,6 +125,9 @@ impl Failure for PromoteError {
             ),
             PromoteError::Refused(_) => {
                 Some("promote the other paths by name, or skip these".into())
+            }
+            PromoteError::GitControl(_) => {
+                Some("nothing was done; --allow-git-control applies them all the same".into())
             }
             PromoteError::LateChange { .. }
             | PromoteError::Stale { .. }

@@ -49,6 +49,9 @@ pub(crate) struct Journal {
     /// Of an undo: the paths of the other transaction that it knowingly left as they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<RelPath>,
+    /// What steers git on the host among the paths, and was allowed: in either direction it may go again.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub git_control: BTreeSet<RelPath>,
 }
 
 /// What a transaction is.
@@ -244,6 +247,7 @@ impl Journal {
             settle: Settle::default(),
             seals: Seals::new(),
             left: Vec::new(),
+            git_control: BTreeSet::new(),
         }
     }
 

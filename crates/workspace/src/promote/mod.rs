@@ -22,6 +22,7 @@ pub(crate) mod journal;
 pub mod plan;
 mod planner;
 pub(crate) mod recover;
+mod references;
 mod refusal;
 pub(crate) mod retention;
 mod review;

@@ -52,6 +52,9 @@ pub struct Plan {
     pub refused: Vec<Refusal>,
     /// What is selected but not promoted; it stays in the change set.
     pub left_out: Vec<LeftOut>,
+    /// Whether what steers git by the time of the apply may be promoted.
+    #[serde(skip)]
+    pub(crate) git_control: GitControl,
     /// Every directory of the source on the way to a step, as it was.
     #[serde(skip)]
     pub(crate) parents: BTreeMap<RelPath, Fingerprint>,

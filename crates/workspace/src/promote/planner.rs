@@ -12,8 +12,9 @@ use super::plan::{
     Action, Afterwards, Content, Frozen, GitControl, LeftOut, LeftOutReason, Plan, Privilege,
     Refusal, Selection, Step,
 };
+use super::references;
 use super::refusal::refusal;
-use crate::changes::{ChangeOptions, Renames, change_set};
+use crate::changes::{ChangeOptions, Renames, Search, change_set};
 use crate::progress::{Phase, Progress};
 use crate::view::View;
 
@@ -26,6 +27,7 @@ pub fn plan(
 ) -> Result<Plan, PromoteError> {
     let options = ChangeOptions {
         renames: Renames::Split,
+        search: Search::Whole,
         ..ChangeOptions::default()
     };
     let changes = change_set(view, &options, progress)?.changes;
@@ -57,6 +59,7 @@ pub fn plan(
         progress.advance(1);
     }
     planner.bring_parents()?;
+    planner.keep_references().map_err(cannot_read)?;
     planner.keep_directories_in_use();
     planner.hand_over_directories();
     progress.finish();
@@ -387,6 +390,18 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// References that the sandbox holds elsewhere stay, if that is not promoted with them.
+    fn keep_references(&mut self) -> io::Result<()> {
+        if self.selection.git_control == GitControl::Apply {
+            return Ok(());
+        }
+        for path in references::lost(self.view, &self.steps)? {
+            self.steps.remove(&path);
+            self.left_out.insert(path, LeftOutReason::GitControl);
+        }
+        Ok(())
+    }
+
     /// A directory that something left out still stands in is not removed.
     fn keep_directories_in_use(&mut self) {
         let kept: Vec<_> = self
@@ -457,6 +472,7 @@ impl Planner<'_> {
             }
         }
         Plan {
+            git_control: self.selection.git_control,
             sandbox: self.view.sandbox.name().clone(),
             source: self.view.source.path().to_owned(),
             steps: self.steps.into_values().collect(),

@@ -150,6 +150,23 @@ impl Project {
         }
     }
 
+    /// Another sandbox of the same source.
+    pub fn beside(&self, name: &str) -> Project {
+        let request = CreateRequest {
+            name: Some(name.parse().unwrap()),
+            source: self.source.clone(),
+            backend: BackendChoice::Only(self.backend()),
+            settings: Settings::default(),
+        };
+        Project {
+            source: self.source.clone(),
+            root: self.root.clone(),
+            sandbox: self.root.create(&request, &mut Silent).unwrap(),
+            _dir: None,
+            _alone: Alone(None),
+        }
+    }
+
     /// Opens what another process made.
     pub fn reopen(dir: &Path, root: &Path) -> Project {
         let alone = Alone::wait();
