@@ -1,9 +1,8 @@
-//! Acting as one user after the other, without being root.
+//! Capabilities of a supervisor that acts as several users without being root.
 //!
-//! A supervisor has a user of its own, and keeps of root's power what it takes to act as the users whom its
-//! sessions belong to. [`act_as`] makes it one of them for a while; what it starts meanwhile is that user's for
-//! good, as soon as it has called [`drop_all_but`] or is in a user namespace of its own, where nothing of the
-//! power is left.
+//! A supervisor has its own user and keeps the capabilities that it needs to act as the users of its sessions.
+//! [`act_as`] makes it one of them until the next call. A process that it starts meanwhile stays that user, and loses
+//! the capabilities when it calls [`drop_all_but`] or is in a new user namespace.
 
 use std::io;
 

@@ -1,11 +1,11 @@
-//! Locks on ranges of numbers, by which the processes of a machine agree on who has which.
+//! Locks ranges of numbers, so that no two processes of a machine use the same number.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Takes the numbers from `first` on, `count` of them, by a lock on as many bytes of `file`, which need not be
-/// there. It is held as long as the open file is. `false` where somebody has one of them.
+/// Locks `count` numbers from `first` on, as bytes of `file`, which may be empty. The lock lasts until the file is
+/// closed. Returns `false` if another process has one of them.
 pub fn try_lock(file: &File, first: u32, count: u32) -> io::Result<bool> {
     // SAFETY: a flock is plain numbers, for which zero is a value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };

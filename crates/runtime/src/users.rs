@@ -1,13 +1,13 @@
-//! The users of this machine whom sessions belong to, where the server is root.
+//! The user ids that sessions have on the host, where the server is root.
 
 use sandbox_linux::identity::Ids;
 
-/// Whom sessions belong to.
+/// The users of all sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Users {
-    /// Those that have no user of their own.
+    /// For sessions that have none of their own.
     pub user: Ids,
-    /// Out of which each session has a user of its own; none where all have the same.
+    /// From these each session gets its own; `None` where all have the same.
     pub each: Option<UserRange>,
 }
 
@@ -54,12 +54,8 @@ impl UserRange {
         }
     }
 
-    pub(crate) fn is_session(self, user: u32) -> bool {
-        self.contains(user) && user != self.first
-    }
-
-    /// Is it a user of a session, with the group that goes with it?
+    /// Is it the user of a session, with the group of the same number?
     pub(crate) fn holds_session(self, ids: Ids) -> bool {
-        self.is_session(ids.user) && ids.user == ids.group
+        self.contains(ids.user) && ids.user != self.first && ids.user == ids.group
     }
 }

@@ -71,8 +71,8 @@ pub enum ServeError {
         /// Who was to have it.
         asked: NodeId,
     },
-    /// Sessions cannot have the users that they are to have.
-    #[error("sessions cannot have the users {first} to {last}: {reason}")]
+    /// The user ids for sessions cannot be used.
+    #[error("cannot use the user ids {first} to {last} for sessions: {reason}")]
     Users {
         /// The first of them.
         first: u32,

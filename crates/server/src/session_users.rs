@@ -1,8 +1,8 @@
-//! The users of this machine whom sessions belong to, where the server is root.
+//! Chooses and claims the user ids that sessions have on the host, where the server is root.
 //!
-//! Each session has a user of its own, out of a range that no account, no range of subordinate ids and no other
-//! server on this machine has. The range that was chosen at the first start is kept in the data directory: the
-//! workspaces in there belong to its users.
+//! Each session has its own, from a range that no local account, no range of subordinate ids and no other server on
+//! this machine has. The range that was chosen at the first start is stored in the data directory, because the
+//! workspaces there belong to its users.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -145,7 +145,7 @@ fn kept(data: &Path) -> io::Result<Option<UserRange>> {
     };
     let range = SessionUids::parse_range(text.trim());
     range.map(Some).ok_or_else(|| {
-        let reason = format!("'{}' is no range of users", text.trim());
+        let reason = format!("invalid range of user ids '{}'", text.trim());
         io::Error::new(io::ErrorKind::InvalidData, reason)
     })
 }

@@ -15,7 +15,6 @@ pub mod diff;
 pub mod discard;
 pub mod drift;
 pub mod garbage;
-mod git_index;
 pub mod history;
 pub mod layer;
 pub mod lock;

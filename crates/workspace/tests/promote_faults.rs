@@ -17,7 +17,7 @@ use sandbox_model::{BackendChoice, BackendKind, Class, Failure, Settings};
 use sandbox_workspace::discard::discard;
 use sandbox_workspace::progress::Silent;
 use sandbox_workspace::promote::fault::{self, Action};
-use sandbox_workspace::promote::{PromoteError, Promoted, Recovery, recover};
+use sandbox_workspace::promote::{self, Plan, PromoteError, Promoted, Recovery, recover};
 use sandbox_workspace::root::CreateRequest;
 use sandbox_workspace::undo::{self, Which};
 
@@ -480,6 +480,18 @@ fn edits_after_a_redo_killed_at_any_step_lose_nothing() {
     edits_after_a_kill_lose_nothing(&Scene::together(), "redo");
 }
 
+/// Applies `plan` while `hook` decides at every fault point.
+fn apply_with_hook(
+    project: &Project,
+    plan: Plan,
+    hook: impl Fn(&str) -> Action + Send + Sync + 'static,
+) -> Result<Promoted, PromoteError> {
+    fault::inject(Box::new(hook));
+    let result = promote::apply(&project.sandbox, plan, Default::default(), &mut Silent);
+    fault::clear();
+    result
+}
+
 /// Fails the promote with `errno` at every step in turn.
 fn promote_failing_everywhere(scene: &Scene, errno: i32) {
     scene.plant();
@@ -490,19 +502,12 @@ fn promote_failing_everywhere(scene: &Scene, errno: i32) {
         let project = Project::reopen(&scene.dir, &scene.root);
         let plan = project.plan_all();
         let passed = AtomicUsize::new(0);
-        fault::inject(Box::new(move |_| {
+        let result = apply_with_hook(&project, plan, move |_| {
             match passed.fetch_add(1, Ordering::SeqCst) + 1 == at {
                 true => Action::Error(errno),
                 false => Action::Continue,
             }
-        }));
-        let result = sandbox_workspace::promote::apply(
-            &project.sandbox,
-            plan,
-            Default::default(),
-            &mut Silent,
-        );
-        fault::clear();
+        });
         let Err(error) = result else { break };
         // In the middle of cleaning up, or of updating the sandbox: the next one finishes it.
         recover(&project.root, &project.source).unwrap();
@@ -544,19 +549,12 @@ fn a_late_change_is_a_conflict_and_everything_goes_back() {
         project.run("echo A > a.txt; echo Z > z.txt; rm -r zdir");
         let plan = project.plan_all();
         let (source, once) = (project.source.clone(), AtomicUsize::new(0));
-        fault::inject(Box::new(move |at| {
+        let result = apply_with_hook(&project, plan, move |at| {
             if at == point && once.fetch_add(1, Ordering::SeqCst) == 0 {
                 shell(&source, script);
             }
             Action::Continue
-        }));
-        let result = sandbox_workspace::promote::apply(
-            &project.sandbox,
-            plan,
-            Default::default(),
-            &mut Silent,
-        );
-        fault::clear();
+        });
         assert!(
             matches!(result, Err(PromoteError::LateChange { .. })),
             "{script}: {result:?}"
@@ -675,20 +673,13 @@ fn a_directory_swapped_for_a_symlink_at_any_step_leads_nowhere() {
         let passed = Arc::new(AtomicUsize::new(0));
         let (source, target) = (project.source.clone(), outside.path().to_owned());
         let hook_passed = Arc::clone(&passed);
-        fault::inject(Box::new(move |_| {
+        let result = apply_with_hook(&project, plan, move |_| {
             if hook_passed.fetch_add(1, Ordering::SeqCst) + 1 == swapped_at {
                 fs::rename(source.join("d"), source.join("d.real")).unwrap();
                 std::os::unix::fs::symlink(&target, source.join("d")).unwrap();
             }
             Action::Continue
-        }));
-        let result = sandbox_workspace::promote::apply(
-            &project.sandbox,
-            plan,
-            Default::default(),
-            &mut Silent,
-        );
-        fault::clear();
+        });
         match result {
             Ok(_) => applied += 1,
             Err(_) => refused += 1,
@@ -838,9 +829,7 @@ fn a_source_that_is_gone_or_another_is_told() {
         project.source.parent().unwrap(),
         "mv project elsewhere; mkdir project; echo a > project/a",
     );
-    let apply = |plan| {
-        sandbox_workspace::promote::apply(&project.sandbox, plan, Default::default(), &mut Silent)
-    };
+    let apply = |plan| promote::apply(&project.sandbox, plan, Default::default(), &mut Silent);
     assert_eq!(
         apply(plan.clone()).unwrap_err().class(),
         Class::SourceNotFound

@@ -120,38 +120,38 @@ fn data(reading: &mut Reading<'_>, around: &Surroundings<'_>) -> Result<PathBuf,
 }
 
 fn user(reading: &mut Reading<'_>, is_root: bool) -> Result<Option<Ids>, SettingError> {
-    match (is_root, reading.raw.get(Which::User)) {
-        (true, _) => reading.optional(Which::User, "one of session_uids", value::user),
-        (false, None) => {
-            reading.show(Which::User, "your own".to_owned(), Origin::Default);
-            Ok(None)
-        }
-        (false, Some(given)) => Err(wrong(
-            Which::User,
-            given,
-            "only root can have sessions belong to somebody else".to_owned(),
-        )),
-    }
+    let refusal = "only root can have sessions belong to somebody else";
+    let given = for_root(reading, is_root, Which::User, refusal, |reading| {
+        reading.optional(Which::User, "one of session_uids", value::user)
+    });
+    given.map(Option::flatten)
 }
 
 fn session_uids(
     reading: &mut Reading<'_>,
     is_root: bool,
 ) -> Result<Option<SessionUids>, SettingError> {
-    match (is_root, reading.raw.get(Which::SessionUids)) {
-        (true, _) => {
-            let wanted = reading.one(Which::SessionUids, "chosen", value::session_uids)?;
-            Ok(Some(wanted))
-        }
+    let refusal = "only root can give sessions users of their own";
+    for_root(reading, is_root, Which::SessionUids, refusal, |reading| {
+        reading.one(Which::SessionUids, "chosen", value::session_uids)
+    })
+}
+
+/// Reads a setting that only root may give. `None` where the server is not root.
+fn for_root<T>(
+    reading: &mut Reading<'_>,
+    is_root: bool,
+    which: Which,
+    refusal: &str,
+    read: impl FnOnce(&mut Reading<'_>) -> Result<T, SettingError>,
+) -> Result<Option<T>, SettingError> {
+    match (is_root, reading.raw.get(which)) {
+        (true, _) => read(reading).map(Some),
         (false, None) => {
-            reading.show(Which::SessionUids, "your own".to_owned(), Origin::Default);
+            reading.show(which, "your own".to_owned(), Origin::Default);
             Ok(None)
         }
-        (false, Some(given)) => Err(wrong(
-            Which::SessionUids,
-            given,
-            "only root can give sessions users of their own".to_owned(),
-        )),
+        (false, Some(given)) => Err(wrong(which, given, refusal.to_owned())),
     }
 }
 

@@ -164,7 +164,7 @@ fn root_keeps_its_data_with_the_system_and_gives_sessions_to_nobody() {
         "some",
     ] {
         assert!(
-            uids(wrong).refusal().contains("is no range of users"),
+            uids(wrong).refusal().contains("invalid range of user ids"),
             "{wrong}"
         );
     }

@@ -55,7 +55,7 @@ pub(super) fn session_uids(text: &str) -> Result<SessionUids, String> {
         _ => match SessionUids::parse_range(text) {
             Some(range) => Ok(SessionUids::Range(range)),
             None => Err(format!(
-                "'{text}' is no range of users: use FIRST-LAST such as 200000-265535, chosen or shared"
+                "invalid range of user ids '{text}': expected FIRST-LAST such as 200000-265535, chosen or shared"
             )),
         },
     }

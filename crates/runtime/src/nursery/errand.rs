@@ -33,12 +33,12 @@ pub(super) struct Errand {
 }
 
 impl Errand {
-    /// Has `work` done within `patience`, for who ordered it under `number`. `left` is what it keeps of its
-    /// maker's power, where that has any.
+    /// Has `work` done within `patience`, for who ordered it under `number`. It keeps no more than `powers` of
+    /// the supervisor's capabilities.
     pub(super) fn start<T: Serialize>(
         number: u64,
         patience: Duration,
-        left: Option<Powers>,
+        powers: Powers,
         work: impl FnOnce() -> Result<T, Refusal>,
     ) -> io::Result<Errand> {
         let report = rustix::fs::memfd_create("report", MemfdFlags::CLOEXEC)?;
@@ -46,9 +46,7 @@ impl Errand {
         let (process, ()) = clone(Namespaces::empty(), Parent::Caller, (), || {
             let run = || -> io::Result<()> {
                 close_others(&[report.as_fd()])?;
-                if let Some(left) = left {
-                    powers::drop_all_but(left)?;
-                }
+                powers::drop_all_but(powers)?;
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
                 if rustix::process::getppid() != Some(sender) {
                     leave(1);
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn what_it_found_comes_back() {
         let found: Result<u32, Refusal> = Ok(42);
-        let errand = Errand::start(7, Duration::from_secs(10), None, || found).unwrap();
+        let errand = Errand::start(7, Duration::from_secs(10), Powers::None, || found).unwrap();
         let (number, done, report) = errand.back();
         assert!(number == 7 && matches!(done, Ok(Done::Apart)));
         let mut report = File::from(report.unwrap());
@@ -130,10 +128,10 @@ mod tests {
                 rustix::event::pause();
             }
         };
-        let late = Errand::start(1, Duration::ZERO, None, wait).unwrap();
+        let late = Errand::start(1, Duration::ZERO, Powers::None, wait).unwrap();
         late.end_if_late();
         let eat = || Ok(vec![1u8; 5 << 30].len());
-        let greedy = Errand::start(2, Duration::from_secs(60), None, eat).unwrap();
+        let greedy = Errand::start(2, Duration::from_secs(60), Powers::None, eat).unwrap();
         greedy.end_if_late();
         for errand in [late, greedy] {
             let (_, done, report) = errand.back();

@@ -1,12 +1,11 @@
-//! Whom sessions belong to on the host.
+//! The user ids of sessions on the host.
 //!
-//! The kernel counts many things for a user as a whole: descriptors in flight, inotify instances, pages of
-//! pipes. Sessions of one user could take them from each other. So where the server is root, each session has a
-//! user of its own out of a range, and so has the supervisor, which acts as the session's user in everything
-//! that concerns that session. The owner of a workspace's directory is the record of who that is.
+//! The kernel counts many things per user: descriptors in flight, inotify instances, pipe pages. Sessions with the
+//! same user could use them up for each other. So where the server is root, each session has its own user id from a
+//! range. The supervisor has one, too, and acts as a session's user in everything that concerns that session. The
+//! owner of a workspace's directory records which user the session has.
 //!
-//! All sessions that start from a copy of a directory have the same user: what they change there, and what is
-//! promoted, belongs to it.
+//! All sessions that start from a directory have the same user, because they change that directory's files.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -127,10 +126,12 @@ impl Owners {
 
     /// Returns who may discard a session's workspace: the supervisor, if its owner is not one of the range.
     pub(super) fn of_discard(&self, id: &SessionId) -> Owner {
-        match (self, self.of(id)) {
-            (Owners::Each(each), Err(_)) => Owner::Single(each.range.supervisor()),
-            (_, Ok(owner)) => owner,
-            (Owners::Own, Err(_)) => Owner::Own,
+        match self {
+            Owners::Own => Owner::Own,
+            Owners::Each(each) => {
+                let supervisor = Owner::Single(each.range.supervisor());
+                self.of(id).unwrap_or(supervisor)
+            }
         }
     }
 
@@ -161,11 +162,6 @@ impl Owners {
             Owners::Own => Ok(work()),
             Owners::Each(each) => each.acting(owner, powers, work),
         }
-    }
-
-    /// What an errand keeps that may have `wanted`: nothing is taken from a process that never had any powers.
-    pub(super) fn left_to_errand(&self, wanted: Powers) -> Option<Powers> {
-        matches!(self, Owners::Each(_)).then_some(wanted)
     }
 }
 

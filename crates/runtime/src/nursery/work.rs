@@ -499,8 +499,7 @@ impl At {
         (owner, powers): (Owner, Powers),
         work: impl FnOnce() -> Result<T, Refusal>,
     ) -> Result<Errand, Refusal> {
-        let left = self.owners.left_to_errand(powers);
-        let start = || Errand::start(number, patience, left, work);
+        let start = || Errand::start(number, patience, powers, work);
         Ok(self.owners.acting(owner, powers, start)??)
     }
 

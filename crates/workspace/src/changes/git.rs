@@ -15,8 +15,10 @@
 //!
 //! The contents of new objects and references are not judged: commits are for people to review.
 
+mod bytes;
 mod command;
 mod config;
+pub(crate) mod index;
 mod named;
 mod pack;
 mod reftable;

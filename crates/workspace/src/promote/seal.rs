@@ -11,8 +11,8 @@ use sandbox_model::{EntryKind, Fingerprint, RelPath};
 
 use super::journal::Operation;
 use super::stage::promotable;
+use crate::changes::git::index;
 use crate::content;
-use crate::git_index;
 use crate::side::{Side, Xattrs};
 use crate::tree::{Dir, Near, Tree};
 
@@ -66,7 +66,7 @@ fn seal_staged(
         *digest = Some(content::digest(&dir.open_found_file(name, found)?)?);
     }
     match digest {
-        Some(digest) if called != Some(git_index::NAME) => {
+        Some(digest) if called != Some(index::NAME) => {
             Ok(sealed(digest.clone(), dir.xattrs(name)?))
         }
         _ => seal_in(dir, name, called, found),
@@ -98,11 +98,11 @@ fn seal_in(
     let held = match found.entry.kind {
         EntryKind::File => {
             let file = dir.open_found_file(name, found)?;
-            let index = match called == Some(git_index::NAME) {
-                true => git_index::digest(&file)?,
+            let entries = match called == Some(index::NAME) {
+                true => index::digest(&file)?,
                 false => None,
             };
-            match index {
+            match entries {
                 Some(digest) => format!("{INDEX}{digest}"),
                 None => content::digest(&file)?,
             }

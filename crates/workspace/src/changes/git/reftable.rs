@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::bytes::{take, varint};
+
 /// Does the table set a reference below `prefix`? `None` if it is not a table.
 ///
 /// Blocks of references stand one after the other from the beginning on. A reader may also find one through
@@ -139,23 +141,6 @@ fn short(bytes: &[u8], at: usize) -> Option<usize> {
             .iter()
             .fold(0, |sum, byte| sum << 8 | usize::from(*byte)),
     )
-}
-
-fn take<'b>(bytes: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
-    let (taken, rest) = bytes.split_at_checked(count)?;
-    *bytes = rest;
-    Some(taken)
-}
-
-/// A number of seven bits a byte, the highest first, each byte but the first counting one more.
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut byte = take(bytes, 1)?[0];
-    let mut value = u64::from(byte & 0x7f);
-    while byte & 0x80 != 0 {
-        byte = take(bytes, 1)?[0];
-        value = value.checked_add(1)?.checked_mul(128)? | u64::from(byte & 0x7f);
-    }
-    Some(value)
 }
 
 #[cfg(test)]

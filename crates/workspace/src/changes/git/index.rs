@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 
+use super::bytes::{number, take, varint};
 use crate::content;
 
 /// The name of the file in a git directory.
@@ -55,7 +56,10 @@ fn entries(bytes: &[u8], id_length: usize) -> Option<String> {
         }
         match version {
             // A path is the one before, less some bytes at its end, and more.
-            4 => path.truncate(path.len().checked_sub(stripped(rest)?)?),
+            4 => path.truncate(
+                path.len()
+                    .checked_sub(usize::try_from(varint(rest)?).ok()?)?,
+            ),
             _ => path.clear(),
         }
         let length = rest.iter().position(|byte| *byte == 0)?;
@@ -79,27 +83,6 @@ fn entries(bytes: &[u8], id_length: usize) -> Option<String> {
         take(rest, usize::try_from(length).ok()?)?;
     }
     Some(hasher.finalize().to_hex().to_string())
-}
-
-fn take<'b>(rest: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
-    let (taken, left) = rest.split_at_checked(count)?;
-    *rest = left;
-    Some(taken)
-}
-
-fn number(rest: &mut &[u8]) -> Option<u32> {
-    Some(u32::from_be_bytes(take(rest, 4)?.try_into().ok()?))
-}
-
-/// Reads how many bytes of the last path are left out, in git's variable-length encoding.
-fn stripped(rest: &mut &[u8]) -> Option<usize> {
-    let mut byte = take(rest, 1)?[0];
-    let mut value = usize::from(byte & 0x7f);
-    while byte & 0x80 != 0 {
-        byte = take(rest, 1)?[0];
-        value = value.checked_add(1)?.checked_mul(128)? | usize::from(byte & 0x7f);
-    }
-    Some(value)
 }
 
 #[cfg(test)]
